@@ -1,0 +1,57 @@
+# `make demo` and `make test` set up everything they need in .venv; the second time they are quick.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help install demo test lint format bench clean
+
+help:
+	@echo "make demo    show what private-gsd does, on simulated data"
+	@echo "make test    lint, type-check and test everything"
+	@echo "make install set up .venv for development (the two above do it themselves)"
+	@echo "make format  format the code and sort its imports"
+	@echo "make bench   run the benchmarks"
+	@echo "make clean   remove .venv, caches and the demo's output"
+
+$(VENV)/created:
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"private-gsd needs Python 3.11 or newer, and {sys.executable} is {v[0]}.{v[1]}. Try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
+	@echo "Creating $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# The demo needs the package alone; the tests need the tools too.
+$(VENV)/package: pyproject.toml $(VENV)/created
+	@echo "Installing private-gsd into $(VENV) (a minute the first time) ..."
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/tools: $(VENV)/package
+	@echo "Installing the test tools into $(VENV) ..."
+	@$(PIP) --editable '.[dev]'
+	@touch $@
+
+install: $(VENV)/tools
+
+demo: $(VENV)/package
+	@$(BIN)/private-gsd demo
+
+lint: install
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports
+	@$(BIN)/mypy
+
+test: lint
+	@$(BIN)/python -m pytest --numprocesses 2
+
+format: install
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: install
+	@$(BIN)/python -m benchmarks.encoding
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo
+	find . -name __pycache__ -prune -exec rm -rf {} +

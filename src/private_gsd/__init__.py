@@ -1,0 +1,31 @@
+"""Differentially private synthetic tables with mixed columns, made by a genetic algorithm."""
+
+from private_gsd.encoding import Encoder
+from private_gsd.schema import (
+    Boolean,
+    Categorical,
+    Column,
+    Date,
+    Datetime,
+    Integer,
+    Real,
+    Schema,
+)
+from private_gsd.sources import LeftOutWarning, Source, open_source
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Boolean",
+    "Categorical",
+    "Column",
+    "Date",
+    "Datetime",
+    "Encoder",
+    "Integer",
+    "LeftOutWarning",
+    "Real",
+    "Schema",
+    "Source",
+    "open_source",
+]

@@ -1,0 +1,93 @@
+"""What commands show: notes and progress on standard error, results on standard output."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.table import Table
+
+from private_gsd.errors import GsdError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Protocol
+
+    from private_gsd.schema import Schema
+
+    class Sized(Protocol):
+        """Anything with a number of rows."""
+
+        def __len__(self) -> int:
+            """The number of rows."""
+
+    Batch = TypeVar("Batch", bound=Sized)
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def note(message: str) -> None:
+    """Tell the user something that is not a result."""
+    err.print(f"[yellow]note:[/] {escape(message)}", soft_wrap=True)
+
+
+@contextmanager
+def notes_for_warnings() -> Iterator[None]:
+    """Show this package's warnings as notes."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        note(str(warning.message))
+
+
+def with_progress(batches: Iterator[Batch], what: str, rows: int | None) -> Iterator[Batch]:
+    """Pass batches on and show how many rows went by; nothing is drawn off a terminal."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn() if rows else TextColumn(""),
+        MofNCompleteColumn() if rows else TextColumn("{task.completed:,}"),
+        TextColumn("rows"),
+    )
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task(what, total=rows)
+        for batch in batches:
+            yield batch
+            progress.advance(task, len(batch))
+
+
+def schema_table(schema: Schema, title: str) -> Table:
+    """The columns of a schema, to look at."""
+    table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    for header in ("column", "kind", "null", "domain"):
+        table.add_column(header, overflow="fold")
+    for column in schema:
+        table.add_row(
+            escape(column.name),
+            column.kind,
+            "yes" if column.nullable else "",
+            escape(column.domain),
+        )
+    return table
+
+
+def write_text(path: Path, text: str, *, force: bool) -> None:
+    """Write a file, but never over another one unasked."""
+    if path.exists() and not force:
+        raise GsdError(f"{path}: exists already; choose another name, or add --force to replace it")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def silence_stdout() -> None:
+    """After a reader of our output went away, keep Python from complaining at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,104 @@
+"""``private-gsd schema``: draft, check and convert schema files."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from private_gsd.cli import output
+from private_gsd.encoding import Encoder
+from private_gsd.errors import SchemaError
+from private_gsd.schema import Schema, toml
+from private_gsd.schema.convert import CONVERTERS
+from private_gsd.schema.schema import read_foreign
+from private_gsd.sources import open_source
+
+app = typer.Typer(no_args_is_help=True, help="Draft, check and convert schema files.")
+
+DataArgument = Annotated[str, typer.Argument(help="A CSV or Parquet file, a folder, or a glob.")]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Write to this file, not to the terminal.")
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output file.")]
+InvalidOption = Annotated[
+    str,
+    typer.Option(help="What to do with values outside the schema: error or coerce."),
+]
+
+
+@app.command()
+def draft(data: DataArgument, output_file: OutputOption = None, force: ForceOption = False) -> None:
+    """Propose a schema by looking at the data. It must be replaced by public knowledge."""
+    source = open_source(data)
+    batches = output.with_progress(source.batches(), "Looking at", source.rows)
+    schema = Schema.draft_batches(batches)
+    _deliver(schema.to_toml(), output_file, force)
+    for remark in schema.notes:
+        output.note(remark)
+    output.err.print(f"[bold red]DRAFT.[/] {toml.DRAFT_WARNING}")
+
+
+@app.command()
+def check(
+    schema_file: Annotated[Path, typer.Argument(help="The schema file.")],
+    data: Annotated[
+        str | None, typer.Argument(help="A CSV or Parquet file, a folder, or a glob.")
+    ] = None,
+    invalid: InvalidOption = "error",
+) -> None:
+    """Check a schema file, and a table against it. Nothing of the table is shown but errors."""
+    schema = Schema.read(schema_file)
+    if invalid not in ("error", "coerce"):
+        raise typer.BadParameter("choose error or coerce", param_hint="--invalid")
+    output.out.print(output.schema_table(schema, f"{schema_file}: {len(schema)} columns"))
+    if schema.drafted:
+        output.err.print(f"[bold red]DRAFT.[/] {toml.DRAFT_WARNING}")
+    Encoder(schema, invalid="coerce" if invalid == "coerce" else "error")
+    if data is None:
+        return
+    with output.notes_for_warnings():
+        source = open_source(data, schema)
+    start = time.perf_counter()
+    stream = source.encoded(invalid="coerce" if invalid == "coerce" else "error")
+    rows = sum(len(batch) for batch in output.with_progress(stream, "Checking", source.rows))
+    seconds = time.perf_counter() - start
+    output.out.print(f"{data}: all {rows:,} rows fit the schema ({seconds:.1f} s)")
+
+
+@app.command()
+def convert(
+    file: Annotated[Path, typer.Argument(help="SDV metadata, an mbi domain or a dpsynth domain.")],
+    output_file: OutputOption = None,
+    style: Annotated[
+        str | None, typer.Option("--from", help="sdv, mbi or dpsynth; guessed if not given.")
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option(help="Which table, where SDV metadata describes several.")
+    ] = None,
+    force: ForceOption = False,
+) -> None:
+    """Turn another tool's schema into ours; what it lacks is marked, to be added by hand."""
+    if style is not None and style not in CONVERTERS:
+        raise typer.BadParameter(f"choose one of {', '.join(CONVERTERS)}", param_hint="--from")
+    options = {} if table is None else {"table": table}
+    if table is not None:
+        style = "sdv"
+    keys, remarks = read_foreign(file, style, **options)
+    _deliver(toml.dumps(keys, notes=remarks), output_file, force)
+    for remark in remarks:
+        output.note(remark)
+    try:
+        Schema.from_dict({"columns": keys})
+    except SchemaError as error:
+        output.note(f"the schema is not complete yet:\n  {error}")
+
+
+def _deliver(text: str, output_file: Path | None, force: bool) -> None:
+    if output_file is None:
+        typer.echo(text, nl=False)
+    else:
+        output.write_text(output_file, text, force=force)
+        output.note(f"wrote {output_file}")

@@ -1,0 +1,83 @@
+"""Every error that private-gsd raises for a person to read.
+
+                           exit code
+    GsdError                   1      anything else
+    ├── SchemaError            3      the schema file, or one built in Python, is wrong
+    ├── SourceError            4      the table cannot be opened or read
+    ├── DataError              5      the table was read, and holds values outside the schema
+    └── MissingExtraError      6      an optional dependency is not installed
+
+Messages name the file, the column and the value, and say what to do next. The command line prints
+them without a traceback and ends with the exit code; 2 is a misused option, 130 an interruption.
+"""
+
+from __future__ import annotations
+
+import importlib
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class GsdError(Exception):
+    """The base of all errors that private-gsd raises on purpose."""
+
+    exit_code = 1
+
+
+class SchemaError(GsdError):
+    """A schema is not well formed, or does not fit its use."""
+
+    exit_code = 3
+
+
+class SourceError(GsdError):
+    """A table could not be opened or read."""
+
+    exit_code = 4
+
+
+class DataError(GsdError):
+    """A table holds values that its schema does not allow."""
+
+    exit_code = 5
+
+
+class MissingExtraError(GsdError, ImportError):
+    """An optional dependency is needed and is not installed."""
+
+    exit_code = 6
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(
+            f"{what} needs an optional dependency that is not installed. "
+            f"Install it with: pip install 'private-gsd[{extra}]'"
+        )
+
+
+def require(module: str, *, what: str, extra: str) -> Any:
+    """Import an optional module, or say how to install it.
+
+    Args:
+        module: The module to import.
+        what: What needs it, as the subject of a sentence ("Reading YAML").
+        extra: The extra of private-gsd that brings it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(what, extra) from error
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint for a misspelt word: empty, or " (did you mean 'age'?)".
+
+    >>> did_you_mean("agee", ["age", "sex"])
+    " (did you mean 'age'?)"
+    >>> did_you_mean("income", ["age", "sex"])
+    ''
+    """
+    close = get_close_matches(word, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

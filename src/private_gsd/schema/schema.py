@@ -1,0 +1,267 @@
+"""The schema: everything that is publicly known about a table, as one frozen value."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from private_gsd.errors import SchemaError, did_you_mean, require
+from private_gsd.schema import convert, toml
+from private_gsd.schema.columns import Column
+from private_gsd.schema.draft import draft_columns, stream_batches
+from private_gsd.schema.keys import column_from_dict, column_to_dict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from private_gsd.schema.draft import ArrowStream
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What is publicly known about a table: its columns and its rules.
+
+    >>> from private_gsd import Boolean, Categorical, Integer, Schema
+    >>> schema = Schema([
+    ...     Integer("age", lower=0, upper=120),
+    ...     Categorical("sex", values=["1", "2"], nullable=True),
+    ...     Boolean("veteran"),
+    ... ])
+    >>> schema.names
+    ('age', 'sex', 'veteran')
+    >>> schema["age"].upper
+    120
+
+    Attributes:
+        columns: The columns, in order.
+        constraints: Rules that every row meets, as SQL conditions.
+        drafted: Whether the schema was learned from data, and so is not public knowledge.
+        notes: Remarks for people, written as comments into the file.
+    """
+
+    columns: tuple[Column, ...]
+    constraints: tuple[str, ...] = ()
+    drafted: bool = False
+    notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
+
+    def __init__(
+        self,
+        columns: Iterable[Column],
+        constraints: Sequence[str] = (),
+        *,
+        drafted: bool = False,
+        notes: Sequence[str] = (),
+    ) -> None:
+        columns = tuple(columns)
+        if not columns:
+            raise SchemaError("a schema needs at least one column")
+        seen: set[str] = set()
+        for column in columns:
+            if not isinstance(column, Column):
+                raise SchemaError(
+                    f"expected columns such as Integer('age', lower=0, upper=120), not {column!r}"
+                )
+            if column.name in seen:
+                raise SchemaError(f"column {column.name!r} is named twice")
+            seen.add(column.name)
+        if isinstance(constraints, str) or not all(isinstance(rule, str) for rule in constraints):
+            raise SchemaError("constraints must be a list of texts")
+        if not isinstance(drafted, bool):
+            raise SchemaError(f"drafted must be true or false, not {drafted!r}")
+        set_field = object.__setattr__
+        set_field(self, "columns", columns)
+        set_field(self, "constraints", tuple(constraints))
+        set_field(self, "drafted", drafted)
+        set_field(self, "notes", tuple(notes))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow types that decoding gives."""
+        return pa.schema([pa.field(column.name, column.arrow_type) for column in self.columns])
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(f"no column {name!r} in the schema{did_you_mean(name, self.names)}")
+
+    def select(self, names: Iterable[str]) -> Schema:
+        """The schema of some of the columns, in the order given; rules are not kept."""
+        return replace_columns(self, (self[name] for name in names))
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Schema:
+        """Build a schema from the keys of a schema file.
+
+        All columns are checked before an error is raised, so that one error names every problem.
+        """
+        columns = []
+        problems = []
+        for name, keys in document.get("columns", {}).items():
+            try:
+                columns.append(column_from_dict(name, keys))
+            except SchemaError as error:
+                problems.append(str(error))
+        if problems:
+            raise SchemaError("\n  ".join(problems))
+        return cls(
+            columns,
+            document.get("constraints", ()),
+            drafted=document.get("drafted", False),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The keys of a schema file; the inverse of ``from_dict``."""
+        document: dict[str, Any] = {"drafted": True} if self.drafted else {}
+        if self.constraints:
+            document["constraints"] = list(self.constraints)
+        document["columns"] = {column.name: column_to_dict(column) for column in self.columns}
+        return document
+
+    @classmethod
+    def read(cls, path: str | Path) -> Schema:
+        """Read a schema from a TOML file."""
+        text = _read_text(path)
+        try:
+            return cls.from_dict(toml.loads(text))
+        except SchemaError as error:
+            raise SchemaError(f"{path}: {error}") from None
+
+    def write(self, path: str | Path) -> None:
+        """Write the schema as a TOML file that ``read`` gives back equal."""
+        Path(path).write_text(self.to_toml(), encoding="utf-8")
+
+    def to_toml(self) -> str:
+        """The text of the schema file."""
+        return toml.dumps(
+            {column.name: column_to_dict(column) for column in self.columns},
+            constraints=self.constraints,
+            drafted=self.drafted,
+            notes=self.notes,
+        )
+
+    @classmethod
+    def draft(cls, source: ArrowStream) -> Schema:
+        """Propose a schema by looking at the data. It is NOT public knowledge.
+
+        Args:
+            source: Anything that speaks the Arrow stream protocol: a pandas, Polars or PyArrow
+                table, a DuckDB relation, or a file opened with ``private_gsd.open_source``.
+
+        Returns:
+            A schema with ``drafted=True``. Its categories and bounds were read off the data, so
+            they must be replaced by public knowledge before a private release.
+        """
+        return cls.draft_batches(stream_batches(source))
+
+    @classmethod
+    def draft_batches(cls, batches: Iterable[pa.RecordBatch]) -> Schema:
+        """Propose a schema by looking at record batches; otherwise like ``draft``."""
+        columns, notes = draft_columns(batches)
+        if not columns:
+            raise SchemaError("no column could be drafted:\n  " + "\n  ".join(notes))
+        return cls(columns, drafted=True, notes=notes)
+
+    @classmethod
+    def from_sdv(
+        cls,
+        path: str | Path,
+        *,
+        columns: Mapping[str, Mapping[str, Any]] | None = None,
+        table: str | None = None,
+    ) -> Schema:
+        """Read SDV metadata (JSON), which knows neither bounds nor categories.
+
+        Args:
+            path: The metadata file.
+            columns: Keys to add to each column: ``{"age": {"lower": 0, "upper": 120}}``.
+            table: Which table, where the metadata describes several.
+        """
+        return cls._converted(path, "sdv", columns, table=table)
+
+    @classmethod
+    def from_mbi(
+        cls, path: str | Path, *, columns: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> Schema:
+        """Read an mbi domain (JSON, ``{column: size}``); values are 0 … size - 1."""
+        return cls._converted(path, "mbi", columns)
+
+    @classmethod
+    def from_dpsynth(
+        cls, path: str | Path, *, columns: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> Schema:
+        """Read a dpsynth domain (YAML, ``possible_values`` or ``min_value``/``max_value``)."""
+        return cls._converted(path, "dpsynth", columns)
+
+    @classmethod
+    def _converted(
+        cls,
+        path: str | Path,
+        style: str,
+        extra: Mapping[str, Mapping[str, Any]] | None,
+        **options: Any,
+    ) -> Schema:
+        keys, notes = read_foreign(path, style, **options)
+        for name, more in (extra or {}).items():
+            if name not in keys:
+                raise SchemaError(f"{path}: no column {name!r}{did_you_mean(name, keys)}")
+            keys[name] = keys[name] | dict(more)
+        try:
+            schema = cls.from_dict({"columns": keys})
+        except SchemaError as error:
+            raise SchemaError(f"{path}: {error}") from None
+        return replace(schema, notes=tuple(notes))
+
+
+def replace_columns(schema: Schema, columns: Iterable[Column]) -> Schema:
+    """The same schema with other columns, without its rules."""
+    return Schema(columns, drafted=schema.drafted)
+
+
+def read_foreign(
+    path: str | Path, style: str | None = None, **options: Any
+) -> tuple[convert.Keys, list[str]]:
+    """The keys of a schema in another tool's format; the format is guessed if not named."""
+    text = _read_text(path)
+    if str(path).endswith((".yaml", ".yml")):
+        yaml = require("yaml", what="Reading YAML", extra="yaml")
+        load, failure = yaml.safe_load, yaml.YAMLError
+    else:
+        load, failure = json.loads, json.JSONDecodeError
+    try:
+        document = load(text)
+    except failure as error:
+        raise SchemaError(f"{path}: not valid: {error}") from None
+    try:
+        return convert.CONVERTERS[style or convert.guess_format(document)](document, **options)
+    except SchemaError as error:
+        raise SchemaError(f"{path}: {error}") from None
+
+
+def _read_text(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise SchemaError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise SchemaError(f"{path}: is a directory, not a schema file") from None
+    except UnicodeDecodeError:
+        raise SchemaError(f"{path}: not UTF-8 text") from None

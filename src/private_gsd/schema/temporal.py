@@ -1,0 +1,163 @@
+"""The kinds of column that hold points in time: dates and datetimes."""
+
+from __future__ import annotations
+
+import datetime as dt
+from abc import abstractmethod
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+
+from private_gsd.schema.columns import LARGEST_EXACT, Numeric
+
+# Resolution as a person writes it, and the unit NumPy calls the same.
+DATE_RESOLUTIONS = {"day": "D", "month": "M", "year": "Y"}
+DATETIME_RESOLUTIONS = {
+    "microsecond": "us",
+    "millisecond": "ms",
+    "second": "s",
+    "minute": "m",
+    "hour": "h",
+    "day": "D",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Temporal(Numeric):
+    """What dates and datetimes share: bounds on the calendar, a resolution, a text format."""
+
+    resolutions: ClassVar[dict[str, str]]
+
+    resolution: str
+    format: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.resolution not in self.resolutions:
+            raise self._error(
+                f"resolution must be one of {', '.join(self.resolutions)}, not {self.resolution!r}"
+            )
+        if self.format is not None and not (isinstance(self.format, str) and "%" in self.format):
+            raise self._error(
+                f"format must be a strptime pattern such as '%d/%m/%Y', not {self.format!r}"
+            )
+        for name in ("lower", "upper"):
+            self._set(name, self._parse(name, getattr(self, name)))
+        self._require_order()
+        low, high = self.bounds
+        if low == high:
+            raise self._error(f"lower and upper fall in the same {self.resolution}")
+        if max(abs(low), abs(high)) > LARGEST_EXACT:
+            raise self._error(f"a {self.resolution} is too fine a resolution for these bounds")
+
+    @abstractmethod
+    def _parse(self, name: str, value: object) -> Any:
+        """A bound as a value of the column's type, or an error that names the bound."""
+
+    @property
+    def unit(self) -> str:
+        """The resolution as a NumPy datetime unit."""
+        return self.resolutions[self.resolution]
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Bounds as whole units of the resolution since 1970."""
+        moments = np.array([self.lower, self.upper], dtype=f"datetime64[{self.unit}]")
+        low, high = moments.astype(np.int64).tolist()
+        return float(low), float(high)
+
+    @property
+    def domain(self) -> str:
+        """Bounds, and the resolution where it is not the usual one."""
+        usual = next(field.default for field in fields(self) if field.name == "resolution")
+        suffix = "" if self.resolution == usual else f" by {self.resolution}"
+        return f"{self.lower} to {self.upper}{suffix}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Date(_Temporal):
+    """A column of calendar dates between two bounds, both included.
+
+    Attributes:
+        lower: The first date.
+        upper: The last date.
+        resolution: "day", "month" or "year"; values are taken down to its first day.
+        format: How dates are written in text, as for strptime; ISO 8601 by default.
+    """
+
+    kind: ClassVar[str] = "date"
+    resolutions: ClassVar[dict[str, str]] = DATE_RESOLUTIONS
+
+    lower: dt.date
+    upper: dt.date
+    resolution: str = "day"
+
+    def _parse(self, name: str, value: object) -> dt.date:
+        if isinstance(value, str):
+            with suppress(ValueError):
+                return dt.date.fromisoformat(value)
+        if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+            return value
+        raise self._error(f"{name} must be a date such as 2020-12-31, not {value!r}")
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """Date in days."""
+        return pa.date32()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Datetime(_Temporal):
+    """A column of moments between two bounds, both included.
+
+    Attributes:
+        lower: The first moment, as a clock shows it (in ``timezone`` if there is one).
+        upper: The last moment.
+        resolution: From "microsecond" to "day"; values are taken down to it.
+        format: How moments are written in text, as for strptime; ISO 8601 by default.
+        timezone: An IANA name such as "Europe/Vienna", for columns that carry a time zone. Values
+            are then encoded by the clock of that zone.
+    """
+
+    kind: ClassVar[str] = "datetime"
+    resolutions: ClassVar[dict[str, str]] = DATETIME_RESOLUTIONS
+
+    lower: dt.datetime
+    upper: dt.datetime
+    resolution: str = "second"
+    timezone: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.timezone is not None:
+            try:
+                ZoneInfo(self.timezone)
+            except (KeyError, ValueError, TypeError, OSError):
+                raise self._error(
+                    f"timezone must be an IANA name such as 'Europe/Vienna', not {self.timezone!r}"
+                ) from None
+        super().__post_init__()
+
+    def _parse(self, name: str, value: object) -> dt.datetime:
+        if isinstance(value, str):
+            with suppress(ValueError):
+                value = dt.datetime.fromisoformat(value)
+        if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+            value = dt.datetime(value.year, value.month, value.day)
+        if not isinstance(value, dt.datetime):
+            raise self._error(
+                f"{name} must be a date and time such as 2020-12-31T23:59:59, not {value!r}"
+            )
+        if value.tzinfo is not None:
+            if self.timezone is None:
+                raise self._error(f"{name} has a time zone and the column none; add timezone = …")
+            value = value.astimezone(ZoneInfo(self.timezone)).replace(tzinfo=None)
+        return value
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """Timestamp in microseconds, with the time zone if there is one."""
+        return pa.timestamp("us", tz=self.timezone)

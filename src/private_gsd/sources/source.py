@@ -1,0 +1,152 @@
+"""Sources: anything tabular as a stream of Arrow record batches that can be read again."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from private_gsd.encoding import Encoder, Invalid, Problems
+from private_gsd.errors import DataError, SourceError, did_you_mean
+from private_gsd.sources.files import open_files
+from private_gsd.sources.memory import Table, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from private_gsd.schema import Schema
+
+DEFAULT_BATCH_ROWS = 65_536
+
+
+class LeftOutWarning(UserWarning):
+    """Some columns of a table are not in its schema and are left out."""
+
+
+class Source:
+    """A table, ready to be read in batches as often as needed.
+
+    Made by ``open_source``. It speaks the Arrow stream protocol itself.
+
+    Attributes:
+        name: What it is, for messages: a path, or a kind of frame.
+        columns: The columns that are read, in the order of the table.
+        left_out: The columns of the table that the schema does not name.
+        rows: The number of rows, where that is known without reading the table.
+        schema: The public schema, if it was given.
+    """
+
+    def __init__(self, table: Table, schema: Schema | None) -> None:
+        self._table = table
+        self.name = table.name
+        self.rows = table.rows
+        self.schema = schema
+        present = table.arrow_schema.names
+        wanted = present if schema is None else schema.names
+        missing = [name for name in wanted if name not in present]
+        if missing:
+            hints = (f"{name!r}{did_you_mean(name, present)}" for name in missing)
+            raise SourceError(
+                f"{self.name}: missing {'column' if len(missing) == 1 else 'columns'} "
+                f"{', '.join(hints)}; the table has {_listed(present)}"
+            )
+        twice = sorted({name for name in wanted if present.count(name) > 1})
+        if twice:
+            raise SourceError(f"{self.name}: two columns are named {_listed(twice)}; rename one")
+        self.columns = tuple(name for name in present if name in wanted)
+        self.left_out = tuple(name for name in present if name not in wanted)
+
+    def __repr__(self) -> str:
+        return f"<Source {self.name}: {len(self.columns)} columns>"
+
+    def batches(self, batch_rows: int = DEFAULT_BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """Read the table from its start, in batches of at most that many rows."""
+        empty = True
+        for batch in self._table.batches(self.columns, batch_rows):
+            if batch.num_rows:
+                empty = False
+                yield batch
+        if empty:
+            raise SourceError(f"{self.name}: the table has no rows")
+
+    def encoded(
+        self, *, invalid: Invalid = "error", batch_rows: int = DEFAULT_BATCH_ROWS
+    ) -> Iterator[NDArray[np.float64]]:
+        """Read the table as row matrices (see ``Encoder``).
+
+        Values outside the schema stop the stream, but not before the whole table was looked at:
+        the error counts them all, so that everything can be corrected at once.
+        """
+        if self.schema is None:
+            raise SourceError(f"{self.name}: open it with a schema to encode it")
+        encoder = Encoder(self.schema, invalid=invalid)
+        problems = Problems()
+        for batch in self.batches(batch_rows):
+            try:
+                matrix = encoder.encode_into(batch, problems)
+            except DataError as error:
+                raise DataError(f"{self.name}: {error}") from None
+            if not problems:
+                yield matrix
+        if problems:
+            raise problems.error(self.name)
+
+    def restore(self, table: pa.Table) -> Any:
+        """A result in the schema's types as the kind of frame that came, in its types and order."""
+        if self.schema is None:
+            raise SourceError(f"{self.name}: open it with a schema to restore its types")
+        return self._table.restore(table.select(self.columns), self.schema)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        batches = self.batches()
+        first = next(batches)
+
+        def stream() -> Iterator[pa.RecordBatch]:
+            yield first
+            yield from batches
+
+        reader = pa.RecordBatchReader.from_batches(first.schema, stream())
+        return reader.__arrow_c_stream__(requested_schema)
+
+
+def open_source(data: Any, schema: Schema | None = None) -> Source:
+    """Open anything tabular as a stream of Arrow record batches.
+
+    Args:
+        data: A pandas or Polars frame (lazy too), a PyArrow table or dataset, a DuckDB relation,
+            any object with ``__arrow_c_stream__``; or the path of a CSV or Parquet file, of a
+            folder of them, or a glob.
+        schema: The public schema. Columns that it does not name are left out, with a warning.
+            Without a schema all columns are read, and CSV fields are text.
+    """
+    if isinstance(data, Source):
+        data = data._table
+        table: Table | None = data
+    elif isinstance(data, str | Path):
+        table = open_files(data, () if schema is None else schema.names)
+    else:
+        table = wrap(data)
+    if table is None:
+        raise SourceError(
+            f"cannot read a table from {type(data).__name__}; expected a path, a pandas or Polars "
+            "frame, a PyArrow table, a DuckDB relation or an object with __arrow_c_stream__"
+        )
+    source = Source(table, schema)
+    if source.left_out:
+        warnings.warn(
+            f"{source.name}: left out, since the schema does not name them: "
+            f"{_listed(source.left_out)}",
+            LeftOutWarning,
+            stacklevel=2,
+        )
+    return source
+
+
+def _listed(names: tuple[str, ...] | list[str]) -> str:
+    shown = ", ".join(names[:10])
+    return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"

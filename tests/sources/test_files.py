@@ -1,0 +1,206 @@
+"""Files: what is read, and what each bad file says."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from private_gsd import Categorical, Integer, LeftOutWarning, Schema, open_source
+from private_gsd.errors import DataError, SourceError
+
+SCHEMA = Schema(
+    [
+        Categorical("code", values=("007", "7", "café"), nullable=True),
+        Integer("age", lower=0, upper=120),
+    ]
+)
+
+
+def rows(data: object, schema: Schema = SCHEMA, **options: int) -> list[list[float]]:
+    matrices = list(open_source(data, schema).encoded(**options))  # type: ignore[arg-type]
+    return [list(row) for row in np.vstack(matrices)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data.csv"
+
+
+GOOD = "code,age\n007,5\n7,6\n"
+
+
+def test_types_follow_the_schema_not_a_sniffer(path: Path) -> None:
+    path.write_text(GOOD)
+    assert rows(path) == [[0, 5], [1, 6]]
+    assert rows(str(path)) == [[0, 5], [1, 6]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "code;age\n007;5\n7;6\n",
+        "code\tage\n007\t5\n7\t6\n",
+        "code|age\n007|5\n7|6\n",
+        '"code","age"\n"007","5"\n"7","6"\n',
+        "code,age\r\n007,5\r\n7,6\r\n",
+        "code,age\n007,5\n7,6",
+        "code,age\n007,5\n\n7,6\n\n",
+        "\ufeffcode,age\n007,5\n7,6\n",
+        " code , age \n 007, 5\n7 ,6 \n",
+        "age,code\n5,007\n6,7\n",
+    ],
+)
+def test_forms_of_csv(path: Path, text: str) -> None:
+    path.write_bytes(text.encode())
+    assert rows(path) == [[0, 5], [1, 6]]
+
+
+def test_names_that_differ_in_case_only(path: Path) -> None:
+    path.write_text("AGE,age,code\n99,5,007\n")
+    with pytest.warns(LeftOutWarning, match="AGE"):
+        assert rows(path) == [[0, 5]]
+
+
+def test_quoted_line_breaks_and_quotes(path: Path) -> None:
+    schema = Schema([Categorical("x", values=("a\nb", 'say "a"', "", "a,b"), nullable=True)])
+    path.write_text('x,y\n"a\nb",\n"say ""a""",\n"",\n"a,b",\n,\n')
+    with pytest.warns(LeftOutWarning):
+        assert [row[0] for row in rows(path, schema)][:4] == [0, 1, 2, 3]
+
+
+def test_names_with_brackets(tmp_path: Path) -> None:
+    path = tmp_path / "data [1]*.csv"
+    path.write_text(GOOD)
+    assert rows(path) == [[0, 5], [1, 6]]
+
+
+def test_gzip(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv.gz"
+    path.write_bytes(gzip.compress(GOOD.encode()))
+    assert rows(path) == [[0, 5], [1, 6]]
+
+
+def test_globs_and_folders(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(GOOD)
+    (tmp_path / "b.csv").write_text("age,code\n7,007\n")
+    (tmp_path / "notes.md").write_text("not data")
+    expected = [[0, 5], [1, 6], [0, 7]]
+    assert rows(tmp_path / "*.csv") == expected
+    assert rows(tmp_path) == expected
+
+
+def test_parquet_globs_know_their_rows(tmp_path: Path) -> None:
+    for name, ages in (("a", [1, 2]), ("b", [3])):
+        table = pa.table({"age": ages, "code": ["7"] * len(ages)})
+        pyarrow.parquet.write_table(table, tmp_path / f"{name}.parquet")
+    source = open_source(tmp_path / "*.parquet", SCHEMA)
+    assert source.rows == 3
+    assert rows(tmp_path) == [[1, 1], [1, 2], [1, 3]]
+
+
+def test_a_source_can_be_read_again_in_any_batches(path: Path) -> None:
+    path.write_text("code,age\n" + "7,6\n" * 1000)
+    source = open_source(path, SCHEMA)
+    sizes = [batch.num_rows for batch in source.batches(batch_rows=300)]
+    assert sum(sizes) == 1000
+    assert max(sizes) <= 300
+    assert sum(len(matrix) for matrix in source.encoded()) == 1000
+
+
+def test_columns_left_out_are_named(path: Path) -> None:
+    path.write_text("code,age,name,phone\n7,6,a,b\n")
+    with pytest.warns(LeftOutWarning, match=r"data.csv: left out.*: name, phone"):
+        source = open_source(path, SCHEMA)
+    assert source.left_out == ("name", "phone")
+    assert source.columns == ("code", "age")
+
+
+def check_bad(
+    path: Path, content: bytes, *messages: str, error: type[Exception] = SourceError
+) -> None:
+    path.write_bytes(content)
+    with pytest.raises(error) as caught:
+        rows(path)
+    assert path.name in str(caught.value)
+    for message in messages:
+        assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty; expected a line of column names"),
+        (b"\n\n", "the first line is blank"),
+        (b"code,age\n", "the table has no rows"),
+        (b"code,age", "the table has no rows"),
+        (b"code,agee\n7,6\n", "missing column 'age' (did you mean 'agee'?)"),
+        (b"x,y\n7,6\n", "missing columns 'code', 'age'; the table has x, y"),
+        (b"code,age,age\n7,6,6\n", "two columns are named age"),
+        (b"code,age\n7,6\n7", "a row (line 3) has 1 fields where the header has 2"),
+        (b"code,age\n7,6,8\n", "a row (line 2) has 3 fields where the header has 2"),
+        (b'code,age\n7,6\n"7,5', "a quote (line 3) is never closed; is the file torn?"),
+        (b"code,age\ncaf\xe9,6\n", "not UTF-8 text (line 2); convert it, for example with: iconv"),
+        (b"c\xf6de,age\n7,6\n", "not UTF-8 text"),
+        ("code,age\n7,6\n".encode("utf-16"), "not UTF-8 text"),
+    ],
+)
+def test_bad_csv(path: Path, content: bytes, message: str) -> None:
+    check_bad(path, content, message)
+
+
+def test_errors_do_not_repeat_the_line(path: Path) -> None:
+    path.write_text("code,age\n7,6\nsecret,1,2\n")
+    with pytest.raises(SourceError) as error:
+        rows(path)
+    assert "secret" not in str(error.value)
+
+
+def test_all_bad_values_are_counted_over_all_batches(path: Path) -> None:
+    path.write_text("code,age\n" + "7,6\n" * 500 + "7,200\n" * 500 + ",300\n")
+    with pytest.raises(DataError) as error:
+        rows(path, batch_rows=64)
+    assert f"{path} does not fit the schema" in str(error.value)
+    assert "column 'age': 501 values are not integer 0 to 120: e.g. '200', '300'" in str(
+        error.value
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("data.csv.gz", b"code,age\n7,6\n", "not a gzip file"),
+        ("data.csv.gz", gzip.compress(GOOD.encode() * 9000)[:-20], "data.csv.gz"),
+        ("data.parquet", b"", "not a Parquet file, or a torn one: empty"),
+        ("data.parquet", b"PAR1 and then nothing", "not a Parquet file, or a torn one"),
+        ("data.xlsx", b"PK", "unknown sort of file; expected one of .csv"),
+    ],
+)
+def test_bad_files(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    check_bad(tmp_path / name, content, message)
+
+
+def test_paths_that_lead_nowhere(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"nowhere.csv: no such file"):
+        open_source(tmp_path / "nowhere.csv", SCHEMA)
+    with pytest.raises(SourceError, match="no file matches"):
+        open_source(tmp_path / "*.csv", SCHEMA)
+    with pytest.raises(SourceError, match="the folder holds no CSV or Parquet file"):
+        open_source(tmp_path, SCHEMA)
+
+
+def test_files_that_do_not_belong_together(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(GOOD)
+    (tmp_path / "b.csv").write_text("code,years\n7,6\n")
+    with pytest.raises(SourceError, match=r"b.csv lacks columns that .*a.csv has: age"):
+        rows(tmp_path / "*.csv")
+    pyarrow.parquet.write_table(pa.table({"code": ["7"], "age": [1]}), tmp_path / "c.parquet")
+    with pytest.raises(SourceError, match="both CSV and Parquet"):
+        rows(tmp_path)
+    pyarrow.parquet.write_table(pa.table({"code": ["7"]}), tmp_path / "d.parquet")
+    with pytest.raises(SourceError, match=r"d.parquet lacks columns that .*c.parquet has: age"):
+        rows(tmp_path / "*.parquet")
