@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,12 +17,13 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 from polars.testing import assert_frame_equal as assert_polars_equal
 
-from private_gsd import Encoder, Schema, open_source
+from private_gsd import Categorical, Encoder, Schema, open_source
+from private_gsd.schema.columns import LARGEST_EXACT
 from tests.strategies import matrices, schemas, tables
 
 
@@ -63,9 +65,21 @@ def test_rows_are_encoded_one_by_one(example: tuple[Schema, pa.Table]) -> None:
     np.testing.assert_array_equal(np.vstack(alone), together)
 
 
+def exact_in_floats(schema: Schema) -> bool:
+    """Whether pandas can hold the codes at all: beside a null it keeps integers as floats."""
+    return all(
+        abs(value) <= LARGEST_EXACT
+        for column in schema
+        if isinstance(column, Categorical) and column.nullable
+        for value in column.values
+        if isinstance(value, int)
+    )
+
+
 @given(tables())
 def test_pandas(example: tuple[Schema, pa.Table]) -> None:
     schema, table = example
+    assume(exact_in_floats(schema))
     frame = table.to_pandas()
     assert_frame_equal(returned(frame, schema), frame)
 
@@ -80,6 +94,7 @@ def test_pandas_with_arrow_dtypes(example: tuple[Schema, pa.Table]) -> None:
 @given(tables())
 def test_pandas_with_nullable_dtypes(example: tuple[Schema, pa.Table]) -> None:
     schema, table = example
+    assume(exact_in_floats(schema))
     frame = table.to_pandas().convert_dtypes()
     back = returned(frame, schema)
     assert (back.dtypes == frame.dtypes).all()
@@ -159,8 +174,6 @@ def test_csv(
         path = Path(folder) / "table.csv"
         write(table, path)
         if ending == "csv.gz":
-            import gzip
-
             zipped = path.with_suffix(".csv.gz")
             zipped.write_bytes(gzip.compress(path.read_bytes()))
             path = zipped

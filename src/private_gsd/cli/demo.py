@@ -13,14 +13,17 @@ from rich.table import Table
 
 from private_gsd import datasets
 from private_gsd.cli import output
-from private_gsd.schema import Discrete, Numeric, Schema
+from private_gsd.schema import Discrete, Integer, Numeric, Schema
 from private_gsd.sources import open_source
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from private_gsd.schema import Column
+
 BLOCKS = " ▁▂▃▄▅▆▇█"
-BINS = 16
+BINS = 12
+DOMAIN_WIDTH = 25  # the table then fits a terminal of 80
 
 
 def demo(
@@ -48,7 +51,7 @@ def demo(
     source = open_source(data)
     batches = output.with_progress(source.batches(), "Drafting", source.rows)
     Schema.draft_batches(batches).write(drafted)
-    say("   It was learned from the data, so it is not public knowledge and its file says so.")
+    say("   Learned from the data, so not public knowledge: its file says so.")
 
     say(f"[bold]3. The public schema[/], as the data holder would write it: {public}")
     schema.write(public)
@@ -81,7 +84,7 @@ class Summary:
         self.schema = schema
         self.rows = 0
         self._nulls = np.zeros(len(schema))
-        self._counts = [np.zeros(min(_size(column), BINS)) for column in schema]
+        self._counts = [np.zeros(_bins(column)) for column in schema]
 
     def add(self, matrix: NDArray[np.float64]) -> None:
         """Take in some rows."""
@@ -89,29 +92,40 @@ class Summary:
         self._nulls += np.isnan(matrix).sum(axis=0)
         for position, column in enumerate(self.schema):
             values = matrix[:, position]
-            low, high = (
-                column.bounds if isinstance(column, Numeric) else (-0.5, _size(column) - 0.5)
-            )
-            bins = len(self._counts[position])
-            self._counts[position] += np.histogram(
-                values[~np.isnan(values)], bins=bins, range=(low, high)
+            counts = self._counts[position]
+            counts += np.histogram(
+                values[~np.isnan(values)], bins=len(counts), range=_ends(column)
             )[0]
 
     def table(self) -> Table:
         """The summary, to look at."""
         table = Table(header_style="bold", box=None, pad_edge=False)
-        for header in ("column", "kind", "domain"):
-            table.add_column(header, no_wrap=True, overflow="ellipsis", max_width=44)
-        table.add_column("null", justify="right")
-        table.add_column("how it is spread", no_wrap=True)
+        for header in ("column", "kind", "domain", "null", "spread"):
+            table.add_column(header, no_wrap=True, justify="right" if header == "null" else "left")
         for column, nulls, counts in zip(self.schema, self._nulls, self._counts, strict=True):
+            domain = column.domain
+            if len(domain) > DOMAIN_WIDTH:
+                domain = domain[: DOMAIN_WIDTH - 1] + "…"
             share = f"{nulls / self.rows:.0%}" if nulls else ""
-            table.add_row(column.name, column.kind, column.domain, share, _bars(counts))
+            table.add_row(column.name, column.kind, domain, share, _bars(counts))
         return table
 
 
-def _size(column: object) -> int:
-    return len(column.values) if isinstance(column, Discrete) else BINS
+def _bins(column: Column) -> int:
+    """How many bars to draw: one for each value, while they are few."""
+    if isinstance(column, Discrete):
+        return min(len(column.values), BINS)
+    low, high = _ends(column)
+    return min(round(high - low), BINS) if isinstance(column, Integer) else BINS
+
+
+def _ends(column: Column) -> tuple[float, float]:
+    """Where the bars begin and end; whole numbers stand in the middle of their bars."""
+    if isinstance(column, Discrete):
+        return -0.5, len(column.values) - 0.5
+    assert isinstance(column, Numeric)
+    low, high = column.bounds
+    return (low - 0.5, high + 0.5) if isinstance(column, Integer) else (low, high)
 
 
 def _bars(counts: NDArray[np.float64]) -> str:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from private_gsd.cli import output
-from private_gsd.encoding import Encoder
+from private_gsd.encoding import Encoder, Invalid
 from private_gsd.errors import SchemaError
 from private_gsd.schema import Schema, toml
-from private_gsd.schema.convert import CONVERTERS
 from private_gsd.schema.schema import read_foreign
 from private_gsd.sources import open_source
 
@@ -23,10 +22,7 @@ OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", help="Write to this file, not to the terminal.")
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output file.")]
-InvalidOption = Annotated[
-    str,
-    typer.Option(help="What to do with values outside the schema: error or coerce."),
-]
+InvalidOption = Annotated[Invalid, typer.Option(help="What to do with values outside the schema.")]
 
 
 @app.command()
@@ -51,21 +47,19 @@ def check(
 ) -> None:
     """Check a schema file, and a table against it. Nothing of the table is shown but errors."""
     schema = Schema.read(schema_file)
-    if invalid not in ("error", "coerce"):
-        raise typer.BadParameter("choose error or coerce", param_hint="--invalid")
-    output.out.print(output.schema_table(schema, f"{schema_file}: {len(schema)} columns"))
+    Encoder(schema, invalid=invalid)
     if schema.drafted:
         output.err.print(f"[bold red]DRAFT.[/] {toml.DRAFT_WARNING}")
-    Encoder(schema, invalid="coerce" if invalid == "coerce" else "error")
     if data is None:
+        output.out.print(output.schema_table(schema, f"{schema_file}: {len(schema)} columns"))
         return
     with output.notes_for_warnings():
         source = open_source(data, schema)
     start = time.perf_counter()
-    stream = source.encoded(invalid="coerce" if invalid == "coerce" else "error")
+    stream = source.encoded(invalid=invalid)
     rows = sum(len(batch) for batch in output.with_progress(stream, "Checking", source.rows))
     seconds = time.perf_counter() - start
-    output.out.print(f"{data}: all {rows:,} rows fit the schema ({seconds:.1f} s)")
+    output.out.print(f"{data}: all {rows:,} rows fit {schema_file} ({seconds:.1f} s)")
 
 
 @app.command()
@@ -73,7 +67,8 @@ def convert(
     file: Annotated[Path, typer.Argument(help="SDV metadata, an mbi domain or a dpsynth domain.")],
     output_file: OutputOption = None,
     style: Annotated[
-        str | None, typer.Option("--from", help="sdv, mbi or dpsynth; guessed if not given.")
+        Literal["sdv", "mbi", "dpsynth"] | None,
+        typer.Option("--from", help="Whose format it is; guessed if not given."),
     ] = None,
     table: Annotated[
         str | None, typer.Option(help="Which table, where SDV metadata describes several.")
@@ -81,8 +76,6 @@ def convert(
     force: ForceOption = False,
 ) -> None:
     """Turn another tool's schema into ours; what it lacks is marked, to be added by hand."""
-    if style is not None and style not in CONVERTERS:
-        raise typer.BadParameter(f"choose one of {', '.join(CONVERTERS)}", param_hint="--from")
     options = {} if table is None else {"table": table}
     if table is not None:
         style = "sdv"

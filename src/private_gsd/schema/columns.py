@@ -257,5 +257,6 @@ class Real(Numeric):
     @property
     def domain(self) -> str:
         """Bounds, and decimals if declared."""
-        suffix = "" if self.decimals is None else f", {self.decimals} decimals"
+        plural = "" if self.decimals == 1 else "s"
+        suffix = "" if self.decimals is None else f", {self.decimals} decimal{plural}"
         return f"{self.lower:.15g} to {self.upper:.15g}{suffix}"

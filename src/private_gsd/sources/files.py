@@ -58,7 +58,7 @@ class ParquetFiles(Table):
         """Those columns, in batches."""
         selected = ", ".join(quote_name(name) for name in columns)
         sql = f"SELECT {selected} FROM read_parquet($paths, union_by_name = true)"
-        with _readable(self.name), duckdb.connect(config=_CONFIG) as connection:
+        with _readable(self.name), _connect() as connection:
             relation = connection.sql(sql, params={"paths": _literal(self._paths)})
             yield from relation.to_arrow_reader(batch_rows)
 
@@ -98,7 +98,7 @@ class CsvFiles(Table):
                 "allow_quoted_nulls = false, null_padding = false, max_line_size = 16777216, "
                 f"columns = {{{', '.join(f'{field}: VARCHAR' for field in fields)}}})"
             )
-            with _readable(self.name), duckdb.connect(config=_CONFIG) as connection:
+            with _readable(self.name), _connect() as connection:
                 relation = connection.sql(
                     sql,
                     params={"paths": _literal([path for _, path in group]), "delimiter": delimiter},
@@ -111,11 +111,13 @@ class CsvFiles(Table):
         return table
 
 
-# Nothing is fetched from anywhere else, and no progress bar of DuckDB's own is drawn.
-_CONFIG: dict[str, Any] = {
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-}
+def _connect() -> duckdb.DuckDBPyConnection:
+    """A connection that fetches nothing from elsewhere and draws no progress bar of its own."""
+    connection = duckdb.connect(
+        config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    )
+    connection.execute("SET enable_progress_bar = false")
+    return connection
 
 
 def open_files(path: str | Path, wanted: Sequence[str] = ()) -> CsvFiles | ParquetFiles:

@@ -1,0 +1,78 @@
+"""Measuring: run a function in a process of its own, on one core, and report time and memory."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import platform
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+@dataclass(frozen=True)
+class Result:
+    """One measurement."""
+
+    name: str
+    rows: int
+    seconds: float
+    peak_mb: float
+
+    @property
+    def micros_a_row(self) -> float:
+        """Microseconds a row."""
+        return 1e6 * self.seconds / self.rows
+
+
+def measure(name: str, work: Callable[..., int], *arguments: Any, cores: int = 1) -> Result:
+    """Run ``work``, which returns how many rows it did, in a fresh process on that many cores."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_run, args=(theirs, work, arguments, cores))
+    process.start()
+    theirs.close()  # or a process that dies would be waited for
+    rows, seconds, peak = ours.recv()
+    process.join()
+    return Result(name, rows, seconds, peak)
+
+
+def _run(pipe: Any, work: Callable[..., int], arguments: Sequence[Any], cores: int) -> None:
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+    start = time.perf_counter()
+    rows = work(*arguments)
+    seconds = time.perf_counter() - start
+    pipe.send((rows, seconds, _peak_mb()))
+
+
+def _peak_mb() -> float:
+    """The most memory this process held; the kernel's ru_maxrss would count its parent's too."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    raise OSError("no VmHWM in /proc/self/status")
+
+
+def report(title: str, results: Sequence[Result], *, baseline: int = 0) -> None:
+    """Print a table with ratios to one of the results, and the same as JSON."""
+    table = Table("", "rows", "seconds", "µs a row", "times ours", "peak MB", title=title)
+    for result in results:
+        table.add_row(
+            result.name,
+            f"{result.rows:,}",
+            f"{result.seconds:.2f}",
+            f"{result.micros_a_row:.3f}",
+            f"{result.micros_a_row / results[baseline].micros_a_row:.2f}",
+            f"{result.peak_mb:,.0f}",
+        )
+    Console(width=120).print(table)
+    machine = {"python": platform.python_version(), "cores": os.cpu_count()}
+    print(json.dumps({"title": title, "machine": machine, "results": [asdict(r) for r in results]}))
