@@ -23,6 +23,10 @@ texts = st.text(
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_ >.-]{0,6}[a-z0-9]", fullmatch=True)
 
 
+DISCRETE = ("text", "code", "flag")
+NUMERIC = ("integer", "real", "date", "datetime")
+
+
 def _ordered(values: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, Any]]:
     return (
         st.tuples(values, values)
@@ -32,13 +36,13 @@ def _ordered(values: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, Any
 
 
 @st.composite
-def columns(draw: st.DrawFn, name: str) -> Column:
-    """Any column of any kind."""
+def columns(draw: st.DrawFn, name: str, kinds: tuple[str, ...] = DISCRETE + NUMERIC) -> Column:
+    """Any column of any kind, or of some kinds."""
     common: dict[str, Any] = {
         "nullable": draw(st.booleans()),
         "description": draw(st.sampled_from(["", "said by a person"])),
     }
-    kind = draw(st.sampled_from(["text", "code", "flag", "integer", "real", "date", "datetime"]))
+    kind = draw(st.sampled_from(kinds))
     if kind == "text":
         values = draw(st.lists(texts, min_size=1, max_size=6, unique=True))
         return Categorical(name, values=tuple(values), **common)

@@ -1,5 +1,7 @@
 """Differentially private synthetic tables with mixed columns, made by a genetic algorithm."""
 
+from private_gsd import workloads
+from private_gsd.answering import ExactAnswers, QueryErrors, answer, query_errors
 from private_gsd.encoding import Encoder
 from private_gsd.schema import (
     Boolean,
@@ -22,10 +24,15 @@ __all__ = [
     "Date",
     "Datetime",
     "Encoder",
+    "ExactAnswers",
     "Integer",
     "LeftOutWarning",
+    "QueryErrors",
     "Real",
     "Schema",
     "Source",
+    "answer",
     "open_source",
+    "query_errors",
+    "workloads",
 ]

@@ -5,7 +5,8 @@
     ├── SchemaError            3      the schema file, or one built in Python, is wrong
     ├── SourceError            4      the table cannot be opened or read
     ├── DataError              5      the table was read, and holds values outside the schema
-    └── MissingExtraError      6      an optional dependency is not installed
+    ├── MissingExtraError      6      an optional dependency is not installed
+    └── WorkloadError          7      the queries asked for do not make sense, or are too many
 
 Messages name the file, the column and the value, and say what to do next. The command line prints
 them without a traceback and ends with the exit code; 2 is a misused option, 130 an interruption.
@@ -43,6 +44,12 @@ class DataError(GsdError):
     """A table holds values that its schema does not allow."""
 
     exit_code = 5
+
+
+class WorkloadError(GsdError):
+    """A workload cannot be made of this schema, or is too large."""
+
+    exit_code = 7
 
 
 class MissingExtraError(GsdError, ImportError):

@@ -71,6 +71,15 @@ class Problems:
         """Note nulls in a column that has none."""
         self._of(column).nulls += count
 
+    def merge(self, other: Problems) -> None:
+        """Add what another pass found."""
+        for name, theirs in other._columns.items():
+            ours = self._columns.setdefault(name, ColumnProblems(theirs.column))
+            ours.outside += theirs.outside
+            ours.nulls += theirs.nulls
+            fresh = [example for example in theirs.examples if example not in ours.examples]
+            ours.examples = (ours.examples + fresh)[:MAX_EXAMPLES]
+
     def _of(self, column: Column) -> ColumnProblems:
         return self._columns.setdefault(column.name, ColumnProblems(column))
 

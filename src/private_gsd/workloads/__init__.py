@@ -1,0 +1,28 @@
+"""The questions: marginals, prefixes and halfspaces, alone or joined by ``+``."""
+
+from private_gsd.workloads.conjunctions import Conjunctions, random_prefixes
+from private_gsd.workloads.halfspaces import Halfspaces, random_halfspaces
+from private_gsd.workloads.marginals import (
+    Marginals,
+    SkippedWarning,
+    categorical_marginals,
+    range_marginals,
+    tree_marginals,
+)
+from private_gsd.workloads.workload import CELL_LIMIT, Family, Neighbours, Workload
+
+__all__ = [
+    "CELL_LIMIT",
+    "Conjunctions",
+    "Family",
+    "Halfspaces",
+    "Marginals",
+    "Neighbours",
+    "SkippedWarning",
+    "Workload",
+    "categorical_marginals",
+    "random_halfspaces",
+    "random_prefixes",
+    "range_marginals",
+    "tree_marginals",
+]

@@ -1,0 +1,181 @@
+"""Conjunctions: one category and several thresholds at once; random prefixes are made of them."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from private_gsd.errors import WorkloadError
+from private_gsd.kernels.conjunctions import count_conjunctions
+from private_gsd.schema import Discrete, Numeric
+from private_gsd.workloads.conditions import is_between, is_value
+from private_gsd.workloads.workload import CELL_LIMIT, Family, Neighbours, Workload
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from private_gsd.schema import Schema
+
+
+class Conjunctions(Family):
+    """Queries ``category = value AND number < threshold AND …``, each a group of its own.
+
+    A null meets no threshold; a null category is a value like another, the last.
+
+    Attributes:
+        category: For each query, the position of its discrete column.
+        value: For each query, the code of the value wanted; the number of values means null.
+        numbers: For each query, the positions of its numeric columns.
+        thresholds: For each of them, what the number must be less than.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        category: NDArray[np.int64],
+        value: NDArray[np.int64],
+        numbers: NDArray[np.int64],
+        thresholds: NDArray[np.float64],
+    ) -> None:
+        self.schema = schema
+        self.category = category
+        self.value = value
+        self.numbers = numbers
+        self.thresholds = thresholds
+
+    @cached_property
+    def group_sizes(self) -> NDArray[np.int64]:
+        """One query a group."""
+        return np.ones(len(self.category), dtype=np.int64)
+
+    def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:  # noqa: ARG002
+        """One row more or less, or another in its place, changes a count by at most one."""
+        return np.ones(len(self.category))
+
+    def select(self, groups: NDArray[np.int64]) -> Conjunctions:
+        """Some of the queries."""
+        return Conjunctions(
+            self.schema,
+            self.category[groups],
+            self.value[groups],
+            self.numbers[groups],
+            self.thresholds[groups],
+        )
+
+    def describe(self, group: int) -> str:
+        """The conditions."""
+        return self.query(group, 0)
+
+    def query(self, group: int, cell: int) -> str:  # noqa: ARG002
+        """The conditions."""
+        column = self.schema.columns[self.category[group]]
+        assert isinstance(column, Discrete)
+        words = [is_value(column, int(self.value[group]))]
+        for place, threshold in zip(self.numbers[group], self.thresholds[group], strict=True):
+            number = self.schema.columns[place]
+            assert isinstance(number, Numeric)
+            words.append(is_between(number, -math.inf, float(threshold)))
+        return " AND ".join(words)
+
+    def start(self) -> NDArray[np.int64]:
+        """Zeros, one for each query."""
+        return np.zeros(len(self.category), dtype=np.int64)
+
+    def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
+        """Count rows, in the order of the plan."""
+        count_conjunctions(matrix, *self._plan, state)  # type: ignore[call-arg]
+
+    def finish(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
+        """From the order of the plan to that of the queries."""
+        answers = np.empty_like(state)
+        answers[self._order] = state
+        return answers
+
+    @cached_property
+    def _order(self) -> NDArray[np.int64]:
+        # Queries on the same columns with thresholds close to each other read the same bitmaps:
+        # 200,000 of them took 1.7 s in this order and 2.6 s in their own.
+        return np.lexsort((self.thresholds[:, 0], *self.numbers.T))
+
+    @cached_property
+    def _plan(self) -> tuple[NDArray[np.int64] | NDArray[np.float64], ...]:
+        """The kernel's arguments, see there."""
+        order = self._order
+        discrete, column = np.unique(self.category[order], return_inverse=True)
+        sizes = [
+            len(each.values) + 1  # the null's is the last, whether nullable or not
+            for each in (self.schema.columns[place] for place in discrete)
+            if isinstance(each, Discrete)
+        ]
+        begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        category = begins[column] + self.value[order]
+        numeric, columns = np.unique(self.numbers[order], return_inverse=True)
+        columns = columns.reshape(self.numbers.shape)
+        by_column = np.lexsort((self.thresholds[order].ravel(), columns.ravel()))
+        places = np.empty(columns.size, dtype=np.int64)
+        places[by_column] = np.arange(columns.size)
+        starts = np.searchsorted(columns.ravel()[by_column], np.arange(len(numeric) + 1))
+        thresholds = self.thresholds[order].ravel()[by_column]
+        return (
+            discrete,
+            numeric,
+            begins,
+            category,
+            columns,
+            thresholds,
+            places.reshape(columns.shape),
+            starts.astype(np.int64),
+        )
+
+
+def random_prefixes(schema: Schema, count: int, seed: int = 0, *, k: int = 3) -> Workload:
+    """Random k-way prefixes: a random category's value and k - 1 random thresholds.
+
+    As in section 5.2 of the paper, where k is 3: a discrete column and k - 1 numeric ones are drawn
+    without preference, then one of the column's values (null among them where it is nullable), then
+    a threshold for each number between its bounds. Each query is a group of its own.
+
+    Args:
+        schema: The public schema, with at least one discrete and k - 1 numeric columns.
+        count: How many.
+        seed: Which ones; the queries are public.
+        k: How many conditions.
+    """
+    discrete = [place for place, column in enumerate(schema) if isinstance(column, Discrete)]
+    numeric = [place for place, column in enumerate(schema) if isinstance(column, Numeric)]
+    check_count(count)
+    if isinstance(k, bool) or not isinstance(k, int) or k < 2:
+        raise WorkloadError(f"k must be a whole number of at least 2, not {k!r}")
+    if not discrete or len(numeric) < k - 1:
+        raise WorkloadError(
+            f"{k}-way prefixes need a discrete and {k - 1} numeric columns; "
+            f"the schema has {len(discrete)} and {len(numeric)}"
+        )
+    rng = np.random.default_rng(seed)
+    category = np.array(discrete)[rng.integers(len(discrete), size=count)]
+    sizes = np.array([_values(schema, place) for place in range(len(schema))])
+    value = rng.integers(sizes[category])
+    # The first k - 1 places of a random order of the numeric columns.
+    order = np.argsort(rng.random((count, len(numeric))), axis=1)[:, : k - 1]
+    numbers = np.array(numeric)[order]
+    bounds = np.array(
+        [column.bounds if isinstance(column, Numeric) else (0, 0) for column in schema],
+        dtype=np.float64,
+    )
+    low, high = bounds[numbers, 0], bounds[numbers, 1]
+    thresholds = low + (high - low) * rng.random(numbers.shape)
+    return Workload(schema, (Conjunctions(schema, category, value, numbers, thresholds),))
+
+
+def _values(schema: Schema, place: int) -> int:
+    column = schema.columns[place]
+    return len(column.values) + column.nullable if isinstance(column, Discrete) else 1
+
+
+def check_count(count: object) -> None:
+    """Refuse a number of queries that is none, or too large."""
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= CELL_LIMIT:
+        raise WorkloadError(f"count must be a whole number from 1 to {CELL_LIMIT:,}, not {count!r}")

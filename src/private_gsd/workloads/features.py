@@ -1,0 +1,193 @@
+"""Features: discretised views of a column, each of which gives a row at most one cell.
+
+A discrete column has one feature. A numeric column has one for each level of its binary tree, or
+one for each set of disjoint ranges. A null is its own cell, the last one.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from private_gsd.errors import WorkloadError
+from private_gsd.schema import Date, Datetime, Discrete, Numeric, Real
+from private_gsd.workloads.conditions import is_between, is_null, is_value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from private_gsd.schema import Column, Schema
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One discretised view of one column.
+
+    Attributes:
+        position: The column's position in the schema.
+        segments: The cell of each category, or of each segment between ``breaks``; -1 for none.
+        breaks: Where a numeric column is cut, inside its bounds: a segment is half-open, [a, b),
+            but for the last, which ends with the domain.
+        nullable: Whether a null has a cell of its own, the last.
+    """
+
+    position: int
+    segments: tuple[int, ...]
+    breaks: tuple[float, ...] = ()
+    nullable: bool = False
+
+    @cached_property
+    def size(self) -> int:
+        """The number of cells."""
+        return max(self.segments) + 1 + self.nullable
+
+    @cached_property
+    def has_gap(self) -> bool:
+        """Whether a row may fall in no cell."""
+        return min(self.segments) < 0
+
+    def condition(self, schema: Schema, cell: int) -> str:
+        """What the cell asks of a row, as SQL."""
+        column = schema.columns[self.position]
+        if self.nullable and cell == self.size - 1:
+            return is_null(column)
+        if isinstance(column, Discrete):
+            return is_value(column, cell)
+        assert isinstance(column, Numeric)
+        segment = self.segments.index(cell)
+        edges = (-math.inf, *self.breaks, math.inf)
+        return is_between(column, edges[segment], edges[segment + 1])
+
+    def cells_of_atoms(self, breaks: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The cell of each atom, where the column is cut at all of ``breaks``, ours among them."""
+        if not self.breaks and breaks.size == 0:
+            cells = list(self.segments)
+        else:
+            starts = np.concatenate([[-np.inf], breaks])
+            cells = np.array(self.segments)[
+                np.searchsorted(self.breaks, starts, side="right")
+            ].tolist()
+        return np.array(cells + [self.size - 1] * self.nullable, dtype=np.int64)
+
+
+def discrete_feature(schema: Schema, position: int) -> Feature:
+    """The one feature of a discrete column."""
+    column = schema.columns[position]
+    assert isinstance(column, Discrete)
+    return Feature(position, tuple(range(len(column.values))), nullable=column.nullable)
+
+
+def tree_features(schema: Schema, position: int, depth: int) -> tuple[Feature, ...]:
+    """The levels 1 … depth of a numeric column's binary tree: intervals of width 1/2, 1/4, ….
+
+    A column of whole numbers or dates has no more levels than it takes to tell its values apart:
+    deeper ones would ask the same again.
+    """
+    column = schema.columns[position]
+    assert isinstance(column, Numeric)
+    low, high = column.bounds
+    if not isinstance(column, Real):
+        depth = min(depth, max(1, math.ceil(math.log2(high - low + 1))))
+    # Fractions of powers of two are exact, so that each level's cuts are among the next one's.
+    return tuple(
+        Feature(
+            position,
+            tuple(range(2**level)),
+            tuple(low + (high - low) * (cut / 2**level) for cut in range(1, 2**level)),
+            column.nullable,
+        )
+        for level in range(1, depth + 1)
+    )
+
+
+def range_features(
+    schema: Schema, position: int, intervals: Sequence[tuple[Any, Any]]
+) -> tuple[Feature, ...]:
+    """Features for given intervals of a numeric column: one for each set of disjoint ones.
+
+    Intervals of whole numbers and dates include both ends. Those of reals are half-open, [a, b),
+    but for one that ends with the domain.
+    """
+    column = schema.columns[position]
+    assert isinstance(column, Numeric)
+    low, high = column.bounds
+    spans = []
+    for interval in intervals:
+        start, stop = _ends(column, interval)
+        if isinstance(column, Real):
+            stop = math.inf if stop == high else stop
+        else:
+            stop += 1
+        spans.append((start if start > low else -math.inf, stop if stop <= high else math.inf))
+    if len(set(spans)) < len(spans):
+        raise WorkloadError(f"column {column.name!r}: the same interval is given twice")
+    # Each span goes to the first set in which it meets no other, from left to right: no fewer sets
+    # would do.
+    levels: list[list[tuple[float, float]]] = []
+    for span in sorted(spans):
+        for level in levels:
+            if level[-1][1] <= span[0]:
+                level.append(span)
+                break
+        else:
+            levels.append([span])
+    return tuple(_disjoint(position, column, level) for level in levels)
+
+
+def _disjoint(position: int, column: Column, spans: Sequence[tuple[float, float]]) -> Feature:
+    """One feature of disjoint spans, in order; what lies between them has no cell."""
+    breaks: list[float] = []
+    segments = [] if spans[0][0] == -math.inf else [-1]
+    for cell, (start, stop) in enumerate(spans):
+        if start != -math.inf and (not breaks or breaks[-1] != start):
+            breaks.append(start)
+            if cell and spans[cell - 1][1] != start:
+                segments.append(-1)
+        segments.append(cell)
+        if stop != math.inf:
+            breaks.append(stop)
+    if spans[-1][1] != math.inf:
+        segments.append(-1)
+    return Feature(position, tuple(segments), tuple(breaks), column.nullable)
+
+
+def _ends(column: Numeric, interval: tuple[Any, Any]) -> tuple[float, float]:
+    """The ends of an interval on the encoded scale."""
+    try:
+        start, stop = interval
+    except (TypeError, ValueError):
+        raise WorkloadError(
+            f"column {column.name!r}: an interval is a pair (lower, upper), not {interval!r}"
+        ) from None
+    low, high = column.bounds
+    ends = []
+    for end in (start, stop):
+        if isinstance(column, Date | Datetime):
+            if isinstance(end, str):
+                with suppress(ValueError):
+                    end = dt.datetime.fromisoformat(end)
+            if not isinstance(end, dt.date):
+                raise WorkloadError(
+                    f"column {column.name!r}: the ends of an interval are dates, not {end!r}"
+                )
+            end = np.array(end, dtype=f"datetime64[{column.unit}]").astype(np.int64).item()
+        elif isinstance(end, bool) or not isinstance(end, int | float) or math.isnan(end):
+            raise WorkloadError(
+                f"column {column.name!r}: the ends of an interval are numbers, not {end!r}"
+            )
+        if not low <= end <= high:
+            raise WorkloadError(
+                f"column {column.name!r}: interval {interval!r} leaves the domain, {column.domain}"
+            )
+        ends.append(float(end))
+    if ends[0] > ends[1] or (ends[0] == ends[1] and isinstance(column, Real)):
+        raise WorkloadError(f"column {column.name!r}: interval {interval!r} is empty")
+    return ends[0], ends[1]

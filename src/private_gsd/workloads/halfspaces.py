@@ -1,0 +1,143 @@
+"""Halfspaces: random linear inequalities over the one-hot encoding of all columns."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from private_gsd.kernels.halfspaces import count_halfspaces
+from private_gsd.schema import Discrete, Numeric
+from private_gsd.workloads.conjunctions import check_count
+from private_gsd.workloads.workload import Family, Neighbours, Workload
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from private_gsd.schema import Schema
+
+# Queries are drawn and counted in blocks of this many: the coefficients of a few hundred
+# dimensions then stay in the second-level cache.
+BLOCK_QUERIES = 256
+
+
+class Halfspaces(Family):
+    """Queries ``<coefficients, one-hot row> <= threshold``, each a group of its own.
+
+    A discrete column has a dimension for each value, and one for null where it is nullable. A
+    numeric column has one dimension, in which a row has its number scaled to [0, 1], and one more
+    for null where it is nullable. Coefficients are drawn anew from the seed when they are needed,
+    block by block: 200,000 queries over 1,000 dimensions would take 800 MB to keep.
+
+    Attributes:
+        seed: What the queries are drawn from.
+        indices: Which of the queries that the seed gives.
+    """
+
+    def __init__(self, schema: Schema, seed: int, indices: NDArray[np.int64]) -> None:
+        self.schema = schema
+        self.seed = seed
+        self.indices = indices
+        self._discrete = [p for p, column in enumerate(schema) if isinstance(column, Discrete)]
+        self._numeric = [p for p, column in enumerate(schema) if isinstance(column, Numeric)]
+        sizes = [
+            (len(column.values) if isinstance(column, Discrete) else 1) + column.nullable
+            for column in schema
+        ]
+        self._sizes = np.array(sizes, dtype=np.int32)
+        self._begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+
+    @property
+    def dimensions(self) -> int:
+        """The number of dimensions of the one-hot encoding, d' in the paper."""
+        return int(self._begins[-1])
+
+    @cached_property
+    def group_sizes(self) -> NDArray[np.int64]:
+        """One query a group."""
+        return np.ones(len(self.indices), dtype=np.int64)
+
+    def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:  # noqa: ARG002
+        """One row more or less, or another in its place, changes a count by at most one."""
+        return np.ones(len(self.indices))
+
+    def select(self, groups: NDArray[np.int64]) -> Halfspaces:
+        """Some of the queries."""
+        return Halfspaces(self.schema, self.seed, self.indices[groups])
+
+    def describe(self, group: int) -> str:
+        """The query's number: its coefficients would fill a page."""
+        return f"halfspace {self.indices[group]} of seed {self.seed}"
+
+    def query(self, group: int, cell: int) -> str:  # noqa: ARG002
+        """The query's number."""
+        return self.describe(group)
+
+    def parameters(
+        self, queries: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Coefficients (dimensions x queries) and thresholds of some of our queries."""
+        wanted = self.indices[queries]
+        coefficients = np.empty((self.dimensions, len(wanted)), dtype=np.float32)
+        thresholds = np.empty(len(wanted), dtype=np.float32)
+        blocks = wanted // BLOCK_QUERIES
+        for block in np.unique(blocks).tolist():
+            seeds = np.random.SeedSequence(self.seed, spawn_key=(block,))
+            rng = np.random.Generator(np.random.PCG64(seeds))
+            drawn = rng.standard_normal((self.dimensions, BLOCK_QUERIES), dtype=np.float32)
+            cuts = rng.standard_normal(BLOCK_QUERIES, dtype=np.float32)
+            mine = blocks == block
+            within = wanted[mine] % BLOCK_QUERIES
+            # Variance 1/d, with d the number of columns: a row has one entry in each.
+            coefficients[:, mine] = drawn[:, within] * np.float32(1 / np.sqrt(len(self.schema)))
+            thresholds[mine] = cuts[within]
+        return coefficients, thresholds
+
+    def start(self) -> NDArray[np.int64]:
+        """Zeros, one for each query."""
+        return np.zeros(len(self.indices), dtype=np.int64)
+
+    def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
+        """Count rows, a block of queries at a time."""
+        rows = self.one_hot(matrix)
+        for begin in range(0, len(self.indices), BLOCK_QUERIES):
+            queries = np.arange(begin, min(begin + BLOCK_QUERIES, len(self.indices)))
+            coefficients, thresholds = self.parameters(queries)
+            count_halfspaces(*rows, coefficients, thresholds, state[begin : begin + len(queries)])
+
+    def finish(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The state is the answers."""
+        return state
+
+    def one_hot(
+        self, matrix: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
+        """Rows as the kernel wants them, see there."""
+        null = np.isnan(matrix)
+        categories = np.where(null, self._sizes - 1, matrix)[:, self._discrete].astype(np.int32)
+        categories += self._begins[self._discrete]
+        numbers = matrix[:, self._numeric]
+        bounds = np.array(
+            [self.schema.columns[p].bounds for p in self._numeric],  # type: ignore[attr-defined]
+            dtype=np.float64,
+        ).reshape(-1, 2)
+        unit = (numbers - bounds[:, 0]) / (bounds[:, 1] - bounds[:, 0])
+        null = null[:, self._numeric]
+        dimensions = self._begins[self._numeric] + null.astype(np.int32)
+        return categories, dimensions, np.where(null, 1, unit).astype(np.float32)
+
+
+def random_halfspaces(schema: Schema, count: int, seed: int = 0) -> Workload:
+    """Random halfspaces over the one-hot encoding of all columns, as in section 5.2 of the paper.
+
+    Coefficients are normal with variance 1/d, d the number of columns, and thresholds standard
+    normal. Each query is a group of its own. The first n of a larger count are those of count n.
+
+    Args:
+        schema: The public schema.
+        count: How many.
+        seed: Which ones; the queries are public.
+    """
+    check_count(count)
+    return Workload(schema, (Halfspaces(schema, seed, np.arange(count)),))

@@ -1,0 +1,195 @@
+"""Workloads: the questions asked of a table, in groups that are measured and selected as one.
+
+A workload is a sequence of families (marginals, conjunctions, halfspaces), each a sequence of
+groups, each a few queries. Its answers are one vector: the count of rows for every query, group
+after group.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from private_gsd.errors import WorkloadError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from private_gsd.schema import Schema
+
+Neighbours = Literal["replace-one", "add-remove"]
+
+# A workload of more cells than this is refused: their counts alone would take 128 MiB.
+CELL_LIMIT = 2**24
+
+
+class Family(ABC):
+    """Queries of one kind: how many, how they are laid out, and how rows are counted.
+
+    Counting has three steps, so that batches and threads can share the work: a zero state from
+    ``start``, ``count`` to add rows to a state, and ``finish`` for the answers of a state. States
+    are vectors of whole numbers, and add up.
+    """
+
+    @property
+    @abstractmethod
+    def group_sizes(self) -> NDArray[np.int64]:
+        """The number of queries in each group."""
+
+    @abstractmethod
+    def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:
+        """For each group, the square of the L2 sensitivity of its counts."""
+
+    @abstractmethod
+    def select(self, groups: NDArray[np.int64]) -> Family:
+        """The family of some of the groups."""
+
+    @abstractmethod
+    def describe(self, group: int) -> str:
+        """A group in words."""
+
+    @abstractmethod
+    def query(self, group: int, cell: int) -> str:
+        """One query of a group in words: as SQL, where it can be said so."""
+
+    @abstractmethod
+    def start(self) -> NDArray[np.int64]:
+        """The state before any row was counted."""
+
+    @abstractmethod
+    def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
+        """Add the rows of a matrix to a state."""
+
+    @abstractmethod
+    def finish(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The answers: for every query, how many rows meet it."""
+
+    def join(self, other: Family) -> Family | None:  # noqa: ARG002
+        """Both families as one, where that counts faster; the groups keep their order."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """The questions asked of a table. Made by the constructors of ``private_gsd.workloads``.
+
+    ``a + b`` asks both. Groups are numbered from 0 in order.
+
+    Attributes:
+        schema: The public schema.
+        families: The queries, by kind.
+    """
+
+    schema: Schema
+    families: tuple[Family, ...]
+
+    def __post_init__(self) -> None:
+        if self.size > CELL_LIMIT:
+            raise WorkloadError(
+                f"the workload has {self.size:,} queries, more than the {CELL_LIMIT:,} allowed"
+            )
+
+    @cached_property
+    def group_sizes(self) -> NDArray[np.int64]:
+        """The number of queries in each group."""
+        return np.concatenate([family.group_sizes for family in self.families])
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where the answers of each group begin in the vector of answers; one more than groups."""
+        return np.concatenate([[0], np.cumsum(self.group_sizes)])
+
+    @property
+    def num_groups(self) -> int:
+        """The number of groups."""
+        return len(self.group_sizes)
+
+    @property
+    def size(self) -> int:
+        """The number of queries."""
+        return int(self.group_sizes.sum())
+
+    def __add__(self, other: object) -> Workload:
+        if not isinstance(other, Workload):
+            return NotImplemented
+        if other.schema != self.schema:
+            raise WorkloadError("workloads of different schemas cannot be joined")
+        families = list(self.families)
+        for family in other.families:
+            joined = families[-1].join(family)
+            if joined is None:
+                families.append(family)
+            else:
+                families[-1] = joined
+        return Workload(self.schema, tuple(families))
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(type(family).__name__.lower() for family in self.families)
+        return f"<Workload of {self.size:,} queries in {self.num_groups:,} groups: {kinds}>"
+
+    def _place(self, group: int) -> tuple[Family, int]:
+        place = group
+        for family in self.families:
+            if 0 <= place < len(family.group_sizes):
+                return family, place
+            place -= len(family.group_sizes)
+        raise IndexError(f"no group {group}; there are {self.num_groups:,}")
+
+    def describe(self, group: int) -> str:
+        """A group in words."""
+        family, place = self._place(group)
+        return family.describe(place)
+
+    def query(self, index: int) -> str:
+        """One query in words: as a condition in SQL, where it can be said so."""
+        if not 0 <= index < self.size:
+            raise IndexError(f"no query {index}; there are {self.size:,}")
+        group = int(np.searchsorted(self.offsets, index, side="right")) - 1
+        family, place = self._place(group)
+        return family.query(place, index - int(self.offsets[group]))
+
+    def select(self, groups: Sequence[int] | NDArray[np.int64]) -> Workload:
+        """The workload of some of the groups, in their old order."""
+        wanted = np.unique(np.asarray(groups, dtype=np.int64))
+        if len(wanted) != len(groups):
+            raise WorkloadError("a group was selected twice")
+        if not len(wanted) or wanted[0] < 0 or wanted[-1] >= self.num_groups:
+            raise WorkloadError(f"select some of the groups 0 to {self.num_groups - 1:,}")
+        chosen = []
+        first = 0
+        for family in self.families:
+            last = first + len(family.group_sizes)
+            mine = wanted[(wanted >= first) & (wanted < last)]
+            if len(mine):
+                chosen.append(family.select(mine - first))
+            first = last
+        return Workload(self.schema, tuple(chosen))
+
+    def sensitivities(self, neighbours: Neighbours = "replace-one") -> NDArray[np.float64]:
+        """The L2 sensitivity of each group's counts, for two tables that differ in one person.
+
+        Args:
+            neighbours: "replace-one", where one row is another (the number of rows is public, as in
+                the paper), or "add-remove", where one row is there or not.
+        """
+        if neighbours not in get_args(Neighbours):
+            raise WorkloadError(
+                f"neighbours must be 'replace-one' or 'add-remove', not {neighbours!r}"
+            )
+        parts = [family.squared_sensitivities(neighbours) for family in self.families]
+        return np.sqrt(np.concatenate(parts))
+
+    def sensitivity(
+        self, groups: Sequence[int] | None = None, neighbours: Neighbours = "replace-one"
+    ) -> float:
+        """The L2 sensitivity of the counts of some groups together, or of all."""
+        each = self.sensitivities(neighbours)
+        if groups is not None:
+            each = each[np.asarray(groups, dtype=np.int64)]
+        return float(np.sqrt(np.sum(each**2)))
