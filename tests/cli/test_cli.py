@@ -54,7 +54,7 @@ def test_draft_edit_check(tmp_path: Path) -> None:
     assert "DRAFT." in warning
     (tmp_path / "schema.toml").write_text(SCHEMA)
     out, notes = run("schema", "check", "schema.toml", "data.csv", cwd=tmp_path)
-    assert "data.csv: all 500 rows fit schema.toml" in out
+    assert "data.csv: all 500 rows fit the schema" in out
     assert "left out, since the schema does not name them: name" in notes
     assert "DRAFT" not in notes
 
@@ -126,8 +126,10 @@ def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
 def test_coerce(tmp_path: Path) -> None:
     (tmp_path / "schema.toml").write_text(SCHEMA)
     (tmp_path / "old.csv").write_text("age\n121\n")
-    out, _ = run("schema", "check", "schema.toml", "old.csv", "--invalid", "coerce", cwd=tmp_path)
-    assert "all 1 rows fit" in out
+    words = ("schema", "check", "schema.toml", "old.csv", "--invalid", "coerce")
+    out, notes = run(*words, cwd=tmp_path)
+    assert "all 1 rows fit the schema, once coerced" in out
+    assert "column 'age': 1 values were moved into the domain" in notes
 
 
 def test_convert(tmp_path: Path) -> None:
@@ -166,3 +168,46 @@ def test_demo(tmp_path: Path) -> None:
     assert not Schema.read(tmp_path / "demo" / "schema.toml").drafted
     assert (tmp_path / "demo" / "census.parquet").exists()
     run("schema", "check", "demo/schema.toml", "demo/census.parquet", cwd=tmp_path)
+
+
+def test_demo_twice_but_never_over_other_files(tmp_path: Path) -> None:
+    run("demo", "--rows", "10", cwd=tmp_path)
+    run("demo", "--rows", "10", cwd=tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "schema.toml").write_text("precious")
+    _, error = run("demo", "--rows", "10", "-o", "mine", cwd=tmp_path, code=1)
+    assert "mine/schema.toml: exists already" in error
+    assert (tmp_path / "mine" / "schema.toml").read_text() == "precious"
+
+
+def test_names_that_look_like_markup(tmp_path: Path) -> None:
+    (tmp_path / "[red].toml").write_text(SCHEMA)
+    (tmp_path / "[a]b.csv").write_text("age\n5\n")
+    out, _ = run("schema", "check", "[red].toml", "[a]b.csv", cwd=tmp_path)
+    assert out.startswith("[a]b.csv: all 1 rows")
+    assert "[red].toml: 1 columns" in run("schema", "check", "[red].toml", cwd=tmp_path)[0]
+    run("demo", "--rows", "10", "-o", "[x]d", cwd=tmp_path)
+    assert (tmp_path / "[x]d" / "schema.toml").exists()
+
+
+def test_a_terminal_without_our_characters(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "private_gsd", "demo", "--rows", "10"],
+        cwd=tmp_path,
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_late_torn_row_shows_no_row(tmp_path: Path) -> None:
+    """After the first batches errors come by another way; they show no line either."""
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    (tmp_path / "late.csv").write_text("age,b\n" + "1,2\n" * 300_000 + "a secret\n")
+    out, error = run("schema", "check", "schema.toml", "late.csv", cwd=tmp_path, code=4)
+    assert "late.csv: a row (line 300002) has 1 fields where the header has 2" in error
+    assert "secret" not in error + out
+    (tmp_path / "quote.csv").write_text("age,b\n" + "1,2\n" * 300_000 + '"a secret\n' + "1,2\n" * 9)
+    out, error = run("schema", "draft", "quote.csv", cwd=tmp_path, code=4)
+    assert "secret" not in error + out

@@ -108,6 +108,17 @@ name: {max_tokens: 9}
         ("dpsynth", [3], "not a dpsynth domain"),
         ("dpsynth", {"a": {"possible_values": 3}}, "possible_values must be a list"),
         ("sdv", "{", "not valid"),
+        ("sdv", "[" * 99_999, "nested too deeply"),
+        ("sdv", {"columns": {"a": {"sdtype": "categorical", "order": [None]}}}, "values missing"),
+        ("sdv", {"columns": {"a": {"sdtype": "datetime", "datetime_format": 5}}}, "must be text"),
+        ("mbi", {"age": 300_000_000}, "300,000,000 values are more than 1,000,000"),
+        ("dpsynth", {"a": {"possible_values": [None, "b"]}}, "must be a list of texts or numbers"),
+        (
+            "dpsynth",
+            {"a": {"min_value": 1.5, "max_value": 5, "dtype": "int"}},
+            "must be a whole num",
+        ),
+        ("dpsynth", {"a": {"min_value": "x"}}, "min_value must be a number, not 'x'"),
     ],
 )
 def test_bad_documents(tmp_path: Path, style: str, document: object, message: str) -> None:
@@ -127,3 +138,11 @@ def test_yaml_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'private-gsd\[yaml\]'"):
         Schema.from_dpsynth(write(tmp_path / "d.yaml", "{}"))
+
+
+def test_yaml_names_that_are_no_text(tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match="column True: write the name in quotes"):
+        Schema.from_dpsynth(write(tmp_path / "d.yaml", "yes: {min_value: 0, max_value: 1}"))
+    with pytest.raises(SchemaError, match="max_value must be a whole number, not inf"):
+        text = "a: {min_value: 0, max_value: .inf, dtype: int}"
+        Schema.from_dpsynth(write(tmp_path / "d.yaml", text))

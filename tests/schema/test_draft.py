@@ -71,6 +71,18 @@ def draft(values: Any, kind: pa.DataType | None = None) -> Column:
         ([Decimal("0.10"), Decimal("2.34")], Real("x", lower=0.1, upper=2.4, decimals=2)),
         ([dt.date(2020, 5, 5)], Date("x", lower=dt.date(2020, 1, 1), upper=dt.date(2020, 12, 31))),
         ([7, 7, 7], Categorical("x", values=(7,))),
+        ([2**53 + 1] * 20, Categorical("x", values=(2**53 + 1,))),
+        (["9007199254740993"] * 20, Categorical("x", values=(2**53 + 1,))),
+        (["1", "1e400"], Categorical("x", values=("1", "1e400"))),
+        (
+            [dt.datetime(2020, 12, 31, 23, 59, 59, 500_000)],
+            Datetime(
+                "x",
+                lower=dt.datetime(2020, 1, 1),
+                upper=dt.datetime(2020, 12, 31, 23, 59, 59, 999_999),
+                resolution="millisecond",
+            ),
+        ),
     ],
 )
 def test_proposals(values: list[Any], expected: Column) -> None:
@@ -95,6 +107,8 @@ def test_time_zones_are_kept() -> None:
         ([[1], [2]], r"its type list<.*> is not supported"),
         ([1.0, float("inf")], "infinite numbers"),
         ([2**60, 5], "such as an identifier"),
+        (["0000-01-01", "2020-01-01"], "before the year 1"),
+        (pa.array([2**40, 0]).cast(pa.timestamp("s")), "after the year 9999"),
     ],
 )
 def test_what_cannot_be_drafted_is_left_out_and_noted(values: list[Any], reason: str) -> None:

@@ -64,6 +64,8 @@ def test_the_form_of_the_manual(tmp_path: Path) -> None:
             "constraints stands inside column 'a'; move it to the top of the file",
         ),
         ('constraints = "a"\n[columns.a]\nkind = "boolean"', "constraints must be a list of texts"),
+        ('constraints = 5\n[columns.a]\nkind = "boolean"', "constraints must be a list of texts"),
+        ("[columns]\na = " + "[" * 9000, "nested too deeply"),
         ('drafted = "yes"\n[columns.a]\nkind = "boolean"', "drafted must be true or false"),
         ("[columns]\na = 3", "column 'a': expected a table of keys"),
     ],
@@ -141,3 +143,8 @@ def test_long_lists_are_wrapped(tmp_path: Path) -> None:
     assert max(map(len, schema.to_toml().splitlines())) <= 100
     schema.write(tmp_path / "schema.toml")
     assert Schema.read(tmp_path / "schema.toml") == schema
+
+
+def test_a_byte_order_mark_is_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "schema.toml").write_text(GOOD, encoding="utf-8-sig")
+    assert Schema.read(tmp_path / "schema.toml").names == ("sex", "income", "born")

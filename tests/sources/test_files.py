@@ -204,3 +204,113 @@ def test_files_that_do_not_belong_together(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pa.table({"code": ["7"]}), tmp_path / "d.parquet")
     with pytest.raises(SourceError, match=r"d.parquet lacks columns that .*c.parquet has: age"):
         rows(tmp_path / "*.parquet")
+
+
+def test_folder_names_do_not_override_columns(tmp_path: Path) -> None:
+    """A folder named like a column is where the column comes from only if the file lacks it."""
+    folder = tmp_path / "age=99" / "c0=9"
+    folder.mkdir(parents=True)
+    (folder / "data.csv").write_text(GOOD)
+    assert rows(tmp_path) == [[0, 5], [1, 6]]
+    (folder / "data.csv").unlink()
+    pyarrow.parquet.write_table(pa.table({"code": ["7"], "age": [1]}), folder / "data.parquet")
+    with pytest.warns(LeftOutWarning, match="c0"):
+        assert rows(tmp_path) == [[1, 1]]
+
+
+def test_hive_partitions_are_columns(tmp_path: Path) -> None:
+    for code, ages in (("007", [1, 2]), ("caf%C3%A9", [3]), ("__HIVE_DEFAULT_PARTITION__", [4])):
+        folder = tmp_path / f"code={code}"
+        folder.mkdir()
+        pyarrow.parquet.write_table(pa.table({"age": ages}), folder / "part.parquet")
+    nan = float("nan")
+    np.testing.assert_array_equal(rows(tmp_path), [[0, 1], [0, 2], [nan, 4], [2, 3]])
+
+
+def test_parquet_files_of_other_types_are_read_each_in_its_own(tmp_path: Path) -> None:
+    big = 2**53 + 1
+    schema = Schema([Categorical("code", values=(big, big - 1, 1))])
+    for name, values in (("a", [big]), ("b", [1.0]), ("c", [str(big)]), ("d", [big - 1])):
+        pyarrow.parquet.write_table(pa.table({"code": values}), tmp_path / f"{name}.parquet")
+    assert rows(tmp_path, schema) == [[0], [2], [0], [1]]
+
+
+def test_hidden_files_and_endings_in_capitals(tmp_path: Path) -> None:
+    (tmp_path / "a.CSV").write_text(GOOD)
+    (tmp_path / ".ipynb_checkpoints").mkdir()
+    (tmp_path / ".ipynb_checkpoints" / "a.csv").write_text(GOOD)
+    (tmp_path / "._a.csv").write_text("junk")
+    (tmp_path / "_SUCCESS.csv").write_text("junk")
+    assert rows(tmp_path) == [[0, 5], [1, 6]]
+
+
+@pytest.mark.parametrize("empty", ["", "  "])
+def test_an_empty_path_is_not_the_current_folder(empty: str) -> None:
+    with pytest.raises(SourceError, match="the path of the table is empty"):
+        open_source(empty, SCHEMA)
+
+
+def test_columns_without_a_name(path: Path, tmp_path: Path) -> None:
+    path.write_text(",code,age,\n0,007,5,\n1,7,6,\n")
+    assert rows(path) == [[0, 5], [1, 6]]
+    assert Schema.draft(open_source(path)).names == ("code", "age")
+    pyarrow.parquet.write_table(
+        pa.table([[1], ["7"], [6]], names=["", "code", "age"]), tmp_path / "data.parquet"
+    )
+    assert rows(tmp_path / "data.parquet") == [[1, 6]]
+
+
+def test_the_line_that_excel_writes_first(path: Path) -> None:
+    path.write_text("sep=;\ncode;age\n007;5\n7;6\n")
+    assert rows(path) == [[0, 5], [1, 6]]
+
+
+def test_parquet_columns_that_differ_in_case_only(tmp_path: Path) -> None:
+    table = pa.table([["7"], [6], [99]], names=["code", "age", "AGE"])
+    pyarrow.parquet.write_table(table, tmp_path / "data.parquet")
+    with (
+        pytest.warns(LeftOutWarning),
+        pytest.raises(SourceError, match="upper and lower case only"),
+    ):
+        rows(tmp_path / "data.parquet")
+
+
+def test_an_empty_field_is_null_only_where_the_schema_says_so(path: Path) -> None:
+    path.write_text("x,y\n,1\nNA,2\n")
+    schema = Schema(
+        [
+            Categorical("x", values=("", "b"), nullable=True, null_values=("NA",)),
+            Integer("y", lower=0, upper=9),
+        ]
+    )
+    np.testing.assert_array_equal(rows(path, schema), [[0, 1], [float("nan"), 2]])
+    number = Schema(
+        [Integer("x", lower=0, upper=9, nullable=True, null_values=("NA",)), schema["y"]]
+    )
+    with pytest.raises(DataError, match="1 value is not integer 0 to 9: ''"):
+        rows(path, number)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"code,age\n7,6\r\n7,5\n", "ends otherwise than the first"),
+        (b"code,age\n7," + b"6" * 17_000_000 + b"\n", "is longer than 16 MB"),
+    ],
+)
+def test_lines_that_no_reader_takes(path: Path, content: bytes, message: str) -> None:
+    check_bad(path, content, message)
+
+
+def test_odd_line_breaks_in_names(path: Path) -> None:
+    schema = Schema([Integer("a\u2028b", lower=0, upper=9)])
+    path.write_text("a\u2028b,c\n5,6\n")
+    with pytest.warns(LeftOutWarning):
+        assert rows(path, schema) == [[5]]
+
+
+def test_late_errors_are_translated_too(path: Path) -> None:
+    """What goes wrong after the first batches comes through the Arrow stream."""
+    path.write_bytes(b"code,age\n" + b"7,6\n" * 300_000 + b"caf\xe9,6\n")
+    with pytest.raises(SourceError, match=r"not UTF-8 text \(line 300002\)"):
+        rows(path)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -11,11 +13,23 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.dataset
 import pytest
 
-from private_gsd import Categorical, Date, Encoder, Integer, LeftOutWarning, Schema, open_source
-from private_gsd.errors import MissingExtraError, SourceError
+from private_gsd import (
+    Categorical,
+    Column,
+    Date,
+    Datetime,
+    Encoder,
+    Integer,
+    LeftOutWarning,
+    Real,
+    Schema,
+    open_source,
+)
+from private_gsd.errors import DataError, MissingExtraError, SourceError
 
 SCHEMA = Schema(
     [
@@ -100,10 +114,137 @@ def test_missing_and_left_out_columns() -> None:
         open_source(TABLE.to_pandas().assign(name="x"), SCHEMA)
 
 
-def test_mixed_object_columns() -> None:
-    frame = pd.DataFrame({"age": [1, "two", 3.5], "sex": "f"})
-    with pytest.raises(SourceError, match=r"mixed types.*age"):
-        list(open_source(frame, SCHEMA).batches())
+def test_objects_are_read_one_by_one() -> None:
+    """What a column of objects holds in one row does not change how another row is read."""
+    schema = Schema(
+        [
+            Datetime("t", lower=dt.datetime(2000, 1, 1), upper=dt.datetime(2030, 1, 1)),
+            Categorical("c", values=("1.5", "2", "true"), nullable=True),
+        ]
+    )
+    moments = [dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, 5), "2020-01-01 07:00"]
+    codes = [Decimal("1.50"), 2.0, np.True_]
+    frame = pd.DataFrame({"t": moments, "c": codes}, dtype=object)
+    [together] = open_source(frame, schema).encoded()
+    alone = [next(open_source(frame.iloc[[row]], schema).encoded())[0] for row in range(3)]
+    np.testing.assert_array_equal(together, alone)
+    np.testing.assert_array_equal(together[:, 1], [0, 1, 2])
+    hours = (together[:, 0] - together[0, 0]) / 3600
+    assert hours.tolist() == [0, 5, 7]
+    for null in (None, np.nan, pd.NA, pd.NaT, Decimal("nan")):
+        odd = pd.DataFrame({"t": ["2020-01-01"], "c": pd.Series([null], dtype=object)})
+        assert np.isnan(next(open_source(odd, schema).encoded())[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("series", "message"),
+    [
+        (pd.Series([[1]], dtype=object), "an object of type list"),
+        (pd.Series([1 + 2j]), "column 'age' .complex128."),
+        (pd.Series(["\ud800"], dtype=object), "column 'age' .object."),
+    ],
+)
+def test_objects_that_are_no_values(series: Any, message: str) -> None:
+    frame = pd.DataFrame({"age": series, "sex": "f"})
+    with pytest.raises(SourceError, match=message):
+        list(open_source(frame, SCHEMA).encoded())
+
+
+def test_numbers_too_large_for_any_type() -> None:
+    frame = pd.DataFrame({"age": pd.Series([2**70, 5], dtype=object), "sex": "f"})
+    with pytest.raises(
+        DataError, match="1 value is not integer 0 to 120: '1180591620717411303424'"
+    ):
+        list(open_source(frame, SCHEMA).encoded())
+
+
+@pytest.mark.parametrize("data", [pd.Series([1]), pl.Series([1]), pa.chunked_array([[1]])])
+def test_a_single_column_is_no_table(data: Any) -> None:
+    with pytest.raises(SourceError, match=r"not a table of named columns|cannot read a table"):
+        open_source(data, SCHEMA)
+
+
+def test_pandas_columns_in_levels() -> None:
+    frame = pd.DataFrame([[1, "f"]], columns=pd.MultiIndex.from_tuples([("a", "b"), ("c", "d")]))
+    assert open_source(frame).columns == ("('a', 'b')", "('c', 'd')")
+
+
+def test_a_stream_that_runs_dry_says_so() -> None:
+    class Once:
+        given = 0
+
+        def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+            self.given += 1  # the first is for the names of the columns
+            table = TABLE if self.given <= 2 else TABLE.slice(0, 0)
+            return table.__arrow_c_stream__(requested_schema)
+
+    source = open_source(Once(), SCHEMA)
+    assert sum(batch.num_rows for batch in source.batches()) == 3
+    with pytest.raises(SourceError, match="can be read only once"):
+        list(source.batches())
+
+
+def test_a_relation_has_one_reader_at_a_time() -> None:
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t AS SELECT 5 AS age, 'f' AS sex FROM range(300000)")
+        source = open_source(connection.table("t"), SCHEMA)
+        first = source.batches()
+        next(first)
+        with pytest.raises(SourceError, match="one reader at a time"):
+            list(source.batches())
+
+
+VIENNA = Datetime(
+    "x",
+    lower=dt.datetime(1500, 1, 1),
+    upper=dt.datetime(2500, 1, 1),
+    timezone="Europe/Vienna",
+    nullable=True,
+)
+NOON = dt.datetime(2020, 7, 1, 12)
+RESTORED: list[tuple[Column, Any, Any]] = [
+    (VIENNA, NOON, NOON),
+    (VIENNA, dt.datetime(1600, 1, 1, 12), dt.datetime(1600, 1, 1, 12)),
+    (Integer("x", lower=0, upper=500), 5, 300),
+    (Real("x", lower=0, upper=5000), Decimal("1.5"), 1234.5),
+    (Real("x", lower=0, upper=5), 1, 1.7),
+    (Categorical("x", values=(1, 0, 2)), True, 2),
+    (Categorical("x", values=("1", "2", "unk"), other="unk"), 1, "unk"),
+]
+CAME = {
+    VIENNA: pa.timestamp("ns"),
+    RESTORED[2][0]: pa.int8(),
+    RESTORED[3][0]: pa.decimal128(3, 1),
+    RESTORED[4][0]: pa.int64(),
+    RESTORED[5][0]: pa.bool_(),
+    RESTORED[6][0]: pa.int32(),
+}
+KINDS: dict[str, Callable[[pa.Table], Any]] = {
+    "pyarrow": lambda table: table,
+    "pandas": lambda table: table.to_pandas(),
+    "pandas arrow": lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),
+    "polars": pl.from_arrow,
+    "duckdb": lambda table: duckdb.from_arrow(table),
+}
+
+
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS.keys())
+@pytest.mark.parametrize(("column", "came", "value"), RESTORED)
+def test_no_value_is_bent_to_fit_the_type_that_came(
+    make: Callable[[pa.Table], Any], column: Column, came: Any, value: Any
+) -> None:
+    """Where a value does not fit the type that came, the type gives way and not the value."""
+    ours = came if isinstance(came, dt.datetime) and came.year > 1700 else None
+    frame = make(pa.table({"x": pa.array([ours if column is VIENNA else came], CAME[column])}))
+    schema = Schema([column])
+    result = pa.array([value], pa.timestamp("us") if column is VIENNA else column.arrow_type)
+    if column is VIENNA:
+        result = pyarrow.compute.assume_timezone(result, "Europe/Vienna")
+    back = open_source(frame, schema).restore(pa.table({"x": result}))
+    [shown] = pa.table(back)["x"].to_pylist()
+    if isinstance(shown, dt.datetime):
+        shown = shown.replace(tzinfo=None)
+    assert shown == value
 
 
 def test_encoding_needs_a_schema() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Annotated
 
@@ -40,6 +41,9 @@ def _options(
 
 def main() -> None:
     """Run the command line; a user's mistake gives a message and an exit code, no traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without our characters
     try:
         app()
     except GsdError as error:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import pyarrow.parquet
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from private_gsd import datasets
 from private_gsd.cli import output
+from private_gsd.errors import GsdError
 from private_gsd.schema import Discrete, Integer, Numeric, Schema
 from private_gsd.sources import open_source
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from private_gsd.schema import Column
 
+MARK = ".private-gsd-demo"
 BLOCKS = " ▁▂▃▄▅▆▇█"
 BINS = 12
 DOMAIN_WIDTH = 25  # the table then fits a terminal of 80
@@ -33,27 +36,24 @@ def demo(
     ] = Path("demo"),
 ) -> None:
     """Show what private-gsd does, on a simulated census (no real person is in it)."""
-    folder.mkdir(parents=True, exist_ok=True)
-    data, drafted, public = (
-        folder / "census.parquet",
-        folder / "drafted.toml",
-        folder / "schema.toml",
-    )
+    names = ("census.parquet", "drafted.toml", "schema.toml")
+    data, drafted, public = (folder / name for name in names)
+    _own(folder, names)
     say = output.out.print
 
     schema = datasets.census_schema()
-    say(f"[bold]1. A sensitive table.[/] {rows:,} simulated people in {data}")
+    say(f"[bold]1. A sensitive table.[/] {rows:,} simulated people in {escape(str(data))}")
     with pyarrow.parquet.ParquetWriter(data, schema.arrow_schema) as writer:
         for batch in output.with_progress(datasets.census_batches(rows), "Simulating", rows):
             writer.write_batch(batch)
 
-    say(f"[bold]2. A schema drafted from it[/], to start from: {drafted}")
+    say(f"[bold]2. A schema drafted from it[/], to start from: {escape(str(drafted))}")
     source = open_source(data)
     batches = output.with_progress(source.batches(), "Drafting", source.rows)
     Schema.draft_batches(batches).write(drafted)
     say("   Learned from the data, so not public knowledge: its file says so.")
 
-    say(f"[bold]3. The public schema[/], as the data holder would write it: {public}")
+    say(f"[bold]3. The public schema[/], as the data holder would write it: {escape(str(public))}")
     schema.write(public)
 
     say("[bold]4. The table as a stream of numbers[/], checked against the public schema")
@@ -75,6 +75,16 @@ def demo(
         "  private-gsd schema check schema.toml YOUR.csv",
         soft_wrap=True,
     )
+
+
+def _own(folder: Path, names: tuple[str, ...]) -> None:
+    """Take a folder for the demo; files there that no demo left are not touched."""
+    mark = folder / MARK
+    for name in names:
+        if (folder / name).exists() and not mark.exists():
+            raise GsdError(f"{folder / name}: exists already; choose another folder with --output")
+    folder.mkdir(parents=True, exist_ok=True)
+    mark.touch()
 
 
 class Summary:

@@ -67,7 +67,9 @@ def with_progress(batches: Iterator[Batch], what: str, rows: int | None) -> Iter
 
 def schema_table(schema: Schema, title: str) -> Table:
     """The columns of a schema, to look at."""
-    table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    table = Table(
+        title=escape(title), title_justify="left", header_style="bold", box=None, pad_edge=False
+    )
     for header in ("column", "kind", "null", "domain"):
         table.add_column(header, overflow="fold")
     for column in schema:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from rich.markup import escape
 
 from private_gsd.cli import output
-from private_gsd.encoding import Encoder, Invalid
+from private_gsd.encoding import Encoder, Invalid, Problems
 from private_gsd.errors import SchemaError
 from private_gsd.schema import Schema, toml
 from private_gsd.schema.schema import read_foreign
@@ -47,7 +48,7 @@ def check(
 ) -> None:
     """Check a schema file, and a table against it. Nothing of the table is shown but errors."""
     schema = Schema.read(schema_file)
-    Encoder(schema, invalid=invalid)
+    encoder = Encoder(schema, invalid=invalid)
     if schema.drafted:
         output.err.print(f"[bold red]DRAFT.[/] {toml.DRAFT_WARNING}")
     if data is None:
@@ -56,10 +57,20 @@ def check(
     with output.notes_for_warnings():
         source = open_source(data, schema)
     start = time.perf_counter()
-    stream = source.encoded(invalid=invalid)
-    rows = sum(len(batch) for batch in output.with_progress(stream, "Checking", source.rows))
+    problems, rows = Problems(), 0
+    for batch in output.with_progress(source.batches(), "Checking", source.rows):
+        encoder.encode_into(batch, problems)
+        rows += batch.num_rows
+    if problems:
+        raise problems.error(source.name)
     seconds = time.perf_counter() - start
-    output.out.print(f"{data}: all {rows:,} rows fit {schema_file} ({seconds:.1f} s)")
+    for name, number in problems.coerced.items():
+        output.note(f"column {name!r}: {number:,} values were moved into the domain")
+    output.out.print(f"{escape(data)}: all {rows:,} rows {_fit(problems)} ({seconds:.1f} s)")
+
+
+def _fit(problems: Problems) -> str:
+    return "fit the schema, once coerced" if problems.coerced else "fit the schema"
 
 
 @app.command()

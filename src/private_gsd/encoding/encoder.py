@@ -99,25 +99,25 @@ class Encoder:
             if isinstance(column, Integer):
                 beyond |= np.isfinite(values) & (values != np.rint(values))
             outside = beyond if unreadable is None else beyond | unreadable
-        if outside is not None and outside.any():
-            if self.invalid == "error":
+        nulls = np.isnan(values)
+        if unreadable is not None:
+            nulls &= ~unreadable
+        if self.invalid == "error":
+            if outside is not None and outside.any():
                 problems.add_outside(column, array, outside)
+        elif outside is not None and outside.any():
+            values = self._coerce(column, values)
+            stuck = outside & np.isnan(values)
+            if not column.nullable and stuck.any():
+                problems.add_outside(column, array, stuck)
+            problems.add_coerced(column, int(outside.sum() - stuck.sum() * (not column.nullable)))
+        if not column.nullable and nulls.any():
+            other = _other(column) if self.invalid == "coerce" else None
+            if other is None:
+                problems.add_nulls(column, int(nulls.sum()))
             else:
-                values = self._coerce(column, values)
-                if unreadable is not None and not column.nullable and _other(column) is None:
-                    outside = unreadable & np.isnan(values)
-                    if outside.any():
-                        problems.add_outside(column, array, outside)
-        if not column.nullable:
-            nulls = np.isnan(values)
-            if unreadable is not None:
-                nulls &= ~unreadable
-            if nulls.any():
-                other = _other(column) if self.invalid == "coerce" else None
-                if other is None:
-                    problems.add_nulls(column, int(nulls.sum()))
-                else:
-                    values[nulls] = other
+                values[nulls] = other
+                problems.add_coerced(column, int(nulls.sum()))
         return values
 
     def _coerce(self, column: Column, values: NDArray[np.float64]) -> NDArray[np.float64]:

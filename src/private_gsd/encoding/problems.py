@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from private_gsd.errors import DataError
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from private_gsd.schema import Column
@@ -26,6 +27,11 @@ class ColumnProblems:
     outside: int = 0
     nulls: int = 0
     examples: list[str] = field(default_factory=list)
+
+    def add_examples(self, examples: list[str]) -> None:
+        """Keep a few of them."""
+        fresh = [example for example in examples if example not in self.examples]
+        self.examples = (self.examples + fresh)[:MAX_EXAMPLES]
 
     def describe(self) -> list[str]:
         """One line for each sort of trouble."""
@@ -47,10 +53,15 @@ class ColumnProblems:
 
 
 class Problems:
-    """Everything that was found wrong with a table so far."""
+    """Everything that was found wrong with a table so far.
+
+    Attributes:
+        coerced: For each column, how many values were moved into its domain.
+    """
 
     def __init__(self) -> None:
         self._columns: dict[str, ColumnProblems] = {}
+        self.coerced: dict[str, int] = {}
 
     def __bool__(self) -> bool:
         return bool(self._columns)
@@ -60,16 +71,15 @@ class Problems:
         found = self._of(column)
         found.outside += int(rows.sum())
         if len(found.examples) < MAX_EXAMPLES:
-            for value in array.take(rows.nonzero()[0][:1000]).unique().to_pylist():
-                example = repr(value) if isinstance(value, str) else str(value)
-                if len(example) > _MAX_EXAMPLE_LENGTH:
-                    example = example[: _MAX_EXAMPLE_LENGTH - 1] + "…"
-                if example not in found.examples and len(found.examples) < MAX_EXAMPLES:
-                    found.examples.append(example)
+            found.add_examples(_shown(array.take(pa.array(rows.nonzero()[0][:1000]))))
 
     def add_nulls(self, column: Column, count: int) -> None:
         """Note nulls in a column that has none."""
         self._of(column).nulls += count
+
+    def add_coerced(self, column: Column, count: int) -> None:
+        """Note values that were moved into the domain."""
+        self.coerced[column.name] = self.coerced.get(column.name, 0) + count
 
     def merge(self, other: Problems) -> None:
         """Add what another pass found."""
@@ -77,8 +87,9 @@ class Problems:
             ours = self._columns.setdefault(name, ColumnProblems(theirs.column))
             ours.outside += theirs.outside
             ours.nulls += theirs.nulls
-            fresh = [example for example in theirs.examples if example not in ours.examples]
-            ours.examples = (ours.examples + fresh)[:MAX_EXAMPLES]
+            ours.add_examples(theirs.examples)
+        for name, count in other.coerced.items():
+            self.coerced[name] = self.coerced.get(name, 0) + count
 
     def _of(self, column: Column) -> ColumnProblems:
         return self._columns.setdefault(column.name, ColumnProblems(column))
@@ -93,3 +104,21 @@ class Problems:
             'invalid="coerce" (on the command line: --invalid coerce), which moves numbers to the '
             "nearest bound and unknown values to null or to the column's other."
         )
+
+
+def _shown(array: pa.Array) -> list[str]:
+    """Some values as text, whatever they are: Python has no date in the year 500,000."""
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    try:
+        values = array.to_pylist()
+        texts = [repr(value) if isinstance(value, str) else str(value) for value in values]
+    except (ValueError, OverflowError, ArithmeticError):
+        texts = [str(value) for value in array.cast(pa.string()).to_pylist()]
+    shorter = [
+        text if len(text) <= _MAX_EXAMPLE_LENGTH else text[: _MAX_EXAMPLE_LENGTH - 1] + "…"
+        for text in texts
+    ]
+    return list(dict.fromkeys(shorter))

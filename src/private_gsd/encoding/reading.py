@@ -1,31 +1,39 @@
 """Reading: one Arrow array to float64 numbers on the scale of its column.
 
 A null becomes NaN, which no kind uses for anything else. What cannot be read as the column's kind
-is NaN too, and flagged. Each row is read by itself: nothing here looks at the other rows.
+is NaN too, and flagged. Each row is read by itself: nothing here looks at the other rows, and a
+fast path for a whole array gives each row what it would get alone.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any, NamedTuple
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from private_gsd.encoding.text import clean_text, parse_integers, parse_moments, parse_numbers
 from private_gsd.errors import DataError
 from private_gsd.schema import Boolean, Categorical, Column, Date, Datetime
 from private_gsd.schema.arrow import is_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
 TRUE_SPELLINGS = ("true", "t", "yes", "y", "1", "1.0")
 FALSE_SPELLINGS = ("false", "f", "no", "n", "0", "0.0")
+
+# Bounds lie in the years 1 to 9999: a moment further from 1970 than this is beyond any of them.
+FAR_DAYS = 4_000_000
+_PER_DAY = {
+    "D": 1,
+    "s": 86_400,
+    "ms": 86_400_000,
+    "us": 86_400_000_000,
+    "ns": 86_400_000_000_000,
+}
 
 
 class Reading(NamedTuple):
@@ -37,6 +45,10 @@ class Reading(NamedTuple):
 
 def read_array(column: Column, array: pa.Array) -> Reading:
     """Read an Arrow array of any type that makes sense for the column."""
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    if pa.types.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
     if pa.types.is_dictionary(array.type):
         return _read_dictionary(column, array)
     if pa.types.is_null(array.type):
@@ -47,7 +59,7 @@ def read_array(column: Column, array: pa.Array) -> Reading:
 def _read_dictionary(column: Column, array: pa.DictionaryArray) -> Reading:
     """Read each distinct value once, then spread the result over the rows."""
     values, unreadable = read_array(column, array.dictionary)
-    indices = array.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
+    indices = array.indices.cast(pa.int64()).fill_null(len(values)).to_numpy(zero_copy_only=False)
     spread = np.append(values, np.nan)[indices]
     if unreadable is None:
         return Reading(spread)
@@ -58,8 +70,8 @@ def _read_dictionary(column: Column, array: pa.DictionaryArray) -> Reading:
 def _read(column: Column, array: pa.Array) -> Reading:
     """Numbers, unless the kind of column has a reader of its own."""
     if is_text(array.type):
-        parsed, unreadable = _cast(_text(column, array), pa.float64())
-        return Reading(_to_float(parsed), unreadable)
+        numbers, unreadable = parse_numbers(clean_text(column, array))
+        return Reading(_to_float(numbers), unreadable)
     return Reading(_to_float(_number_array(column, array)))
 
 
@@ -69,28 +81,49 @@ def _read_moments(column: Date | Datetime, array: pa.Array) -> Reading:
     unreadable = None
     zone = column.timezone if isinstance(column, Datetime) else None
     if is_text(array.type):
-        array, unreadable = _parse_moments(column, _text(column, array), zone)
-    elif pa.types.is_timestamp(array.type):
-        if array.type.tz is not None and zone is None:
-            raise DataError(
-                f"column {column.name!r}: the table has moments with a time zone "
-                f"({array.type.tz}), the schema without; add timezone = {array.type.tz!r} to it"
-            )
-        if array.type.tz is not None:
-            array = pc.local_timestamp(array.cast(pa.timestamp(array.type.unit, tz=zone)))
-    elif not pa.types.is_date(array.type):
+        array, unreadable = parse_moments(clean_text(column, array), column.format, zone)
+    elif not (pa.types.is_date(array.type) or pa.types.is_timestamp(array.type)):
         raise _mismatch(column, array.type)
-    moments = array.cast(pa.timestamp("us"), safe=False).to_numpy(zero_copy_only=False)
+    unit = "D" if pa.types.is_date32(array.type) else getattr(array.type, "unit", "ms")
+    null = array.is_null().to_numpy(zero_copy_only=False)
+    ticks = array.cast(pa.int32() if unit == "D" else pa.int64()).fill_null(0)
+    ticks = ticks.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    # Out of reach of any bound, where conversions would overflow: infinitely early or late.
+    days = ticks / _PER_DAY[unit]
+    far = np.abs(days) > FAR_DAYS
+    ticks = np.where(far, 0, ticks)
+    moments = ticks.view(f"datetime64[{unit}]")
+    if pa.types.is_timestamp(array.type) and array.type.tz is not None:
+        moments = _wall_clock(column, moments, unit, array.type.tz, zone)
     # NumPy takes moments down to a coarser unit, also before 1970.
     values = moments.astype(f"datetime64[{column.unit}]").astype(np.int64).astype(np.float64)
-    values[np.isnat(moments)] = np.nan
+    values = np.where(far, np.copysign(np.inf, days), values)
+    values[null] = np.nan
     return Reading(values, unreadable)
+
+
+def _wall_clock(
+    column: Column, moments: NDArray[np.datetime64], unit: str, came: str, zone: str | None
+) -> NDArray[np.datetime64]:
+    """Moments with a time zone as the clock of the column's zone shows them."""
+    if zone is None:
+        advice = (
+            f"add timezone = {came!r} to it"
+            if isinstance(column, Datetime)
+            else "make it a datetime with a timezone, or take the date before"
+        )
+        raise DataError(
+            f"column {column.name!r}: the table has moments with a time zone ({came}), "
+            f"the schema has none; {advice}"
+        )
+    zoned = pa.array(moments, pa.timestamp(unit)).cast(pa.timestamp(unit, tz=zone))
+    return np.asarray(pc.local_timestamp(zoned).to_numpy(zero_copy_only=False))
 
 
 @_read.register(Boolean)
 def _read_booleans(column: Boolean | Categorical, array: pa.Array) -> Reading:
     if is_text(array.type):
-        text = pc.utf8_lower(_text(column, array))
+        text = pc.utf8_lower(clean_text(column, array))
         code = pc.index_in(text, value_set=pa.array(FALSE_SPELLINGS + TRUE_SPELLINGS))
         known = _to_float(code)
         values = np.where(np.isnan(known), np.nan, known >= len(FALSE_SPELLINGS))
@@ -109,15 +142,14 @@ def _read_categories(column: Categorical, array: pa.Array) -> Reading:
     if isinstance(column.values[0], int):
         numbers, unreadable = _whole_numbers(column, array)
         values = _to_float(pc.index_in(numbers, value_set=value_set))
-        unknown = _lost(numbers, values)
-        return Reading(values, unknown if unreadable is None else unknown | unreadable)
+        return Reading(values, _lost(numbers, values) | unreadable)
     if not is_text(array.type):
         array = _as_text(column, array)
     # Exactly as spelled in the schema comes first, so that " a" and "a" can both be categories.
     values = _to_float(pc.index_in(array.cast(pa.string()), value_set=value_set))
     unreadable = _lost(array, values)
     if unreadable.any():
-        text = _text(column, array)
+        text = clean_text(column, array)
         values = np.where(unreadable, _to_float(pc.index_in(text, value_set=value_set)), values)
         unreadable &= _lost(text, values)
     return Reading(values, unreadable)
@@ -134,24 +166,29 @@ def _read_boolean_categories(column: Categorical, array: pa.Array) -> Reading:
     return Reading(values, unlisted if unreadable is None else unlisted | unreadable)
 
 
-def _whole_numbers(
-    column: Categorical, array: pa.Array
-) -> tuple[pa.Array, NDArray[np.bool_] | None]:
-    """Integers from integers, from numbers without a fraction, or from text of either."""
-    unreadable = None
+def _whole_numbers(column: Categorical, array: pa.Array) -> tuple[pa.Array, NDArray[np.bool_]]:
+    """Integers from integers, from numbers without a fraction, or from text of either.
+
+    Codes may be longer than a float64 is exact for, so that no detour is made through it.
+    """
+    if pa.types.is_decimal(array.type):
+        array = array.cast(pa.string())
     if is_text(array.type):
-        array = _text(column, array)
-        try:
-            return array.cast(pa.int64()), None
-        except pa.ArrowInvalid:
-            array, unreadable = _cast(array, pa.float64())
+        return parse_integers(clean_text(column, array))
     if pa.types.is_integer(array.type):
-        return array.cast(pa.int64(), safe=False), unreadable
+        if array.type == pa.uint64():
+            broken = pc.greater(array, pa.scalar(2**63 - 1, pa.uint64())).fill_null(False)
+            broken = broken.to_numpy(zero_copy_only=False)
+            return _masked(array.cast(pa.int64(), safe=False), broken), broken
+        return array.cast(pa.int64()), np.zeros(len(array), dtype=np.bool_)
     numbers = _to_float(_number_array(column, array))
-    broken = ~np.isnan(numbers) & (numbers != np.rint(numbers))
-    whole = np.where(np.isfinite(numbers), np.rint(numbers), 0).astype(np.int64)
-    fractional = broken if unreadable is None else broken | unreadable
-    return pa.array(whole, mask=broken | np.isnan(numbers)), fractional
+    broken = ~np.isnan(numbers) & ~((numbers == np.rint(numbers)) & (np.abs(numbers) < 2**63))
+    whole = np.where(broken | np.isnan(numbers), 0, numbers).astype(np.int64)
+    return pa.array(whole, mask=broken | np.isnan(numbers)), broken
+
+
+def _masked(array: pa.Array, rows: NDArray[np.bool_]) -> pa.Array:
+    return pc.if_else(pa.array(rows), pa.scalar(None, array.type), array)
 
 
 def _as_text(column: Column, array: pa.Array) -> pa.Array:
@@ -161,6 +198,10 @@ def _as_text(column: Column, array: pa.Array) -> pa.Array:
         whole = np.isfinite(numbers) & (numbers == np.rint(numbers)) & (np.abs(numbers) < 2**53)
         digits = pa.array(np.where(whole, numbers, 0).astype(np.int64)).cast(pa.string())
         array = pc.if_else(pa.array(whole), digits, pa.array(numbers, from_pandas=True).cast("str"))
+    elif pa.types.is_decimal(array.type):
+        # The scale belongs to the column, not to the value: 1.50 is 1.5, and 2.00 is 2.
+        array = pc.replace_substring_regex(array.cast(pa.string()), r"(\.[0-9]*?)0+$", r"\1")
+        array = pc.replace_substring_regex(array, r"\.$", "")
     try:
         return array.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -179,72 +220,17 @@ def _number_array(column: Column, array: pa.Array) -> pa.Array:
     return array.cast(pa.float64(), safe=False)
 
 
-def _text(column: Column, array: pa.Array) -> pa.Array:
-    """Text without surrounding white space, its null spellings turned into nulls."""
-    text = pc.utf8_trim_whitespace(array.cast(pa.string()))
-    spellings = pa.array([spelling.strip() for spelling in column.null_values], pa.string())
-    spelled = pc.is_in(text, value_set=spellings)
-    if pc.any(spelled).as_py():
-        text = pc.if_else(spelled, pa.scalar(None, pa.string()), text)
-    return text
-
-
-def _parse_moments(
-    column: Date | Datetime, text: pa.Array, zone: str | None
-) -> tuple[pa.Array, NDArray[np.bool_] | None]:
-    if column.format is not None:
-        # Python's strptime refuses 31/02, where the C library's rolls over to March.
-        pattern = column.format
-        return _each(text, lambda value: _wall_clock(dt.datetime.strptime(value, pattern), zone))
-    if zone is None:
-        return _cast(text, pa.timestamp("us"))
-    return _each(text, lambda value: _wall_clock(dt.datetime.fromisoformat(value), zone))
-
-
-def _wall_clock(moment: dt.datetime, zone: str | None) -> dt.datetime:
-    if moment.tzinfo is None:
-        return moment
-    if zone is None:
-        raise ValueError("a time zone in a column without one")
-    return moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
-
-
-def _cast(text: pa.Array, kind: pa.DataType) -> tuple[pa.Array, NDArray[np.bool_] | None]:
-    """Cast text at once; where that fails, find out which values are to blame."""
-    try:
-        return text.cast(kind), None
-    except pa.ArrowInvalid:
-        return _each(text, lambda value: pa.scalar(value).cast(kind).as_py(), kind)
-
-
-def _each(
-    text: pa.Array, parse: Callable[[str], Any], kind: pa.DataType | None = None
-) -> tuple[pa.Array, NDArray[np.bool_]]:
-    """Parse each distinct text once; those that fail become null and are flagged."""
-    coded = text.dictionary_encode()
-    parsed = []
-    for value in coded.dictionary.to_pylist():
-        try:
-            parsed.append(parse(value))
-        except ValueError:  # pa.ArrowInvalid is one
-            parsed.append(None)
-    result = pa.array(parsed, kind or pa.timestamp("us")).take(coded.indices)
-    return result, (result.is_null().to_numpy(zero_copy_only=False)) & _valid(text)
-
-
 def _to_float(array: pa.Array) -> NDArray[np.float64]:
     """Any numeric Arrow array as float64 with NaN for null, in memory of its own."""
     return np.array(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
 
 
-def _valid(array: pa.Array) -> NDArray[np.bool_]:
-    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False))
-
-
 def _lost(array: pa.Array, values: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Rows that hold something and were given no value."""
     lost = np.isnan(values)
-    return lost & _valid(array) if array.null_count else lost
+    if array.null_count:
+        lost &= array.is_valid().to_numpy(zero_copy_only=False)
+    return lost
 
 
 def _mismatch(column: Column, kind: pa.DataType) -> DataError:

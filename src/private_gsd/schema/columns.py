@@ -8,7 +8,9 @@ state of its own.
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 # The row matrix holds float64: every whole number of a smaller magnitude is exact in it.
 LARGEST_EXACT = 2**53 - 1
+LARGEST_REAL = sys.float_info.max
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +63,7 @@ class Column(ABC):
 
     def _as_tuple(self, name: str, value: object) -> tuple[Any, ...]:
         """Keep a list-like field as a tuple, so that the column stays hashable."""
-        if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
+        if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
             raise self._error(f"{name} must be a list, not {value!r}")
         self._set(name, tuple(value))
         return tuple(value)
@@ -149,7 +152,7 @@ class Categorical(Discrete):
                 raise self._error(f"{value!r} is both one of values and one of null_values")
         if kinds == {int} and any(abs(value) >= 2**63 for value in values):
             raise self._error("integer values must fit in 64 bits; write longer codes as texts")
-        if self.other is not None and self.other not in seen:
+        if self.other is not None and self.other not in values:
             raise self._error(f"other ({self.other!r}) must be one of values")
 
     @property
@@ -230,8 +233,8 @@ class Real(Numeric):
         for name, value in (("lower", self.lower), ("upper", self.upper)):
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise self._error(f"{name} must be a number, not {value!r}")
-            if not math.isfinite(value):
-                raise self._error(f"{name} must be finite, not {value!r}")
+            if not abs(value) <= LARGEST_REAL:  # also false for NaN
+                raise self._error(f"{name} must be finite, not {value!r:.40}")
             self._set(name, float(value))
         self._require_order()
         if not math.isfinite(self.upper - self.lower):

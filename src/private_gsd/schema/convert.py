@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Keys = dict[str, dict[str, Any]]
 
+MAX_SIZE = 1_000_000
+
 
 def from_sdv(document: Any, table: str | None = None) -> tuple[Keys, list[str]]:
     """SDV metadata, for one table or for several (``table`` then says which)."""
@@ -39,12 +41,14 @@ def from_sdv(document: Any, table: str | None = None) -> tuple[Keys, list[str]]:
             keys[name] = {"kind": "integer" if whole else "real"}
         elif sdtype == "categorical":
             keys[name] = {"kind": "categorical"}
-            if isinstance(spec.get("order"), list):
+            if _listable(spec.get("order")):
                 keys[name]["values"] = spec["order"]
         elif sdtype == "boolean":
             keys[name] = {"kind": "boolean"}
         elif sdtype == "datetime":
             pattern = spec.get("datetime_format")
+            if pattern is not None and not isinstance(pattern, str):
+                raise SchemaError(f"column {name!r}: datetime_format must be text, not {pattern!r}")
             timed = pattern is None or any(code in pattern for code in ("%H", "%I", "%T", "%X"))
             keys[name] = {"kind": "datetime" if timed else "date"}
             if pattern not in (None, "%Y-%m-%d", "%Y-%m-%d %H:%M:%S"):
@@ -61,6 +65,8 @@ def from_mbi(document: Any) -> tuple[Keys, list[str]]:
     for name, size in document.items():
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise SchemaError(f"column {name!r}: expected a size of 1 or more, not {size!r}")
+        if size > MAX_SIZE:
+            raise SchemaError(f"column {name!r}: {size:,} values are more than {MAX_SIZE:,}")
     return {
         name: {"kind": "categorical", "values": list(range(size))}
         for name, size in document.items()
@@ -74,12 +80,16 @@ def from_dpsynth(document: Any) -> tuple[Keys, list[str]]:
     keys: Keys = {}
     notes = []
     for name, spec in document.items():
+        if not isinstance(name, str):
+            raise SchemaError(
+                f"column {name!r}: write the name in quotes; YAML reads it as no text"
+            )
         spec = spec if isinstance(spec, dict) else {}
-        described = {"description": spec["description"]} if spec.get("description") else {}
+        described = {"description": str(spec["description"])} if spec.get("description") else {}
         if "possible_values" in spec:
             keys[name] = _dpsynth_categorical(name, spec) | described
         elif "min_value" in spec or "max_value" in spec:
-            keys[name] = _dpsynth_numerical(spec) | described
+            keys[name] = _dpsynth_numerical(name, spec) | described
         else:
             notes.append(f"Left out: column {name!r} (an open set or free text has no domain).")
     return keys, notes
@@ -88,8 +98,8 @@ def from_dpsynth(document: Any) -> tuple[Keys, list[str]]:
 def _dpsynth_categorical(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     values = spec["possible_values"]
     index = spec.get("out_of_domain_index", 0)
-    if not isinstance(values, list) or not isinstance(index, int):
-        raise SchemaError(f"column {name!r}: possible_values must be a list")
+    if not _listable(values) or not isinstance(index, int):
+        raise SchemaError(f"column {name!r}: possible_values must be a list of texts or numbers")
     if values and all(isinstance(value, float) for value in values):
         values = [str(value) for value in values]
     keys: dict[str, Any] = {"kind": "categorical", "values": values}
@@ -98,16 +108,29 @@ def _dpsynth_categorical(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     return keys
 
 
-def _dpsynth_numerical(spec: Mapping[str, Any]) -> dict[str, Any]:
+def _dpsynth_numerical(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     whole = spec.get("dtype", "float") == "int"
     keys: dict[str, Any] = {"kind": "integer" if whole else "real"}
     for key, bound in (("lower", "min_value"), ("upper", "max_value")):
-        if isinstance(spec.get(bound), int | float):
-            keys[key] = int(spec[bound]) if whole else float(spec[bound])
+        value = spec.get(bound)
+        if value is None:
+            continue
+        if not isinstance(value, int | float) or (whole and value != value // 1):
+            raise SchemaError(
+                f"column {name!r}: {bound} must be a {'whole ' * whole}number, not {value!r}"
+            )
+        keys[key] = int(value) if whole else float(value)
     # dpsynth's own state for values out of the domain is our null.
     if spec.get("clip_to_range") is False:
         keys["nullable"] = True
     return keys
+
+
+def _listable(values: object) -> bool:
+    """Whether a list holds nothing but what a schema file can."""
+    return isinstance(values, list) and all(
+        isinstance(value, str | int | float) for value in values
+    )
 
 
 CONVERTERS: dict[str, Callable[..., tuple[Keys, list[str]]]] = {

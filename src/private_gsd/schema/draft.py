@@ -148,7 +148,11 @@ class Sketch:
                 self.kinds.discard(kind)
         try:
             if self.kinds & {"integer", "real"}:
-                self._extend_numbers(distinct.cast(pa.float64()))
+                numbers = distinct.cast(pa.float64())
+                if not pc.all(pc.is_finite(numbers)).as_py():  # such as 1e400
+                    self.kinds.clear()
+                    return
+                self._extend_numbers(numbers)
             elif self.kinds & {"date", "datetime"}:
                 self._extend_moments(distinct.cast(pa.timestamp("us")))
         except pa.ArrowInvalid:  # such as 2021-02-30
@@ -165,9 +169,10 @@ class Sketch:
                 self.unsupported = "it holds infinite numbers"
             elif len(numbers):
                 self._extend_numbers(numbers)
+                integers = pa.types.is_integer(kind)
                 if not pc.all(pc.equal(pc.floor(numbers), numbers)).as_py():
                     self.kinds.discard("integer")
-                self._remember(numbers)
+                self._remember(distinct if integers else numbers)
         elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
             self.kinds &= {"date"} if pa.types.is_date(kind) else {"datetime"}
             self.timezone = getattr(kind, "tz", None)
@@ -196,7 +201,11 @@ class Sketch:
     def _extend_moments(self, moments: pa.Array) -> None:
         if not len(moments):
             return
-        ends = pc.min_max(moments).as_py()
+        try:
+            ends = pc.min_max(moments).as_py()
+        except (ValueError, OverflowError):
+            self.unsupported = "it holds dates before the year 1 or after the year 9999"
+            return
         self._extend(ends["min"], ends["max"])
         values = moments.to_numpy(zero_copy_only=False)
         units = list(DATETIME_RESOLUTIONS.values())
@@ -240,9 +249,9 @@ class Sketch:
 
     def _integer(self, name: str, common: dict[str, Any]) -> Column:
         filled = self.rows - self.nulls
-        values = sorted({int(float(value)) for value in self.values})
+        values = sorted({_whole(value) for value in self.values})
         few = len(values) <= min(MAX_INTEGER_CATEGORIES, filled / 10)
-        if few or self.low == self.high:
+        if few or len(values) == 1:
             return Categorical(name, values=tuple(values), **common)
         low, high = (int(bound) for bound in round_outwards(self.low, self.high, whole=True))
         if max(-low, high) > LARGEST_EXACT:
@@ -272,11 +281,16 @@ class Sketch:
         return Datetime(
             name,
             lower=dt.datetime(self.low.year, 1, 1),
-            upper=dt.datetime(self.high.year, 12, 31, 23, 59, 59),
+            upper=dt.datetime(self.high.year, 12, 31, 23, 59, 59, 999_999 * (self.resolution < 2)),
             resolution=list(DATETIME_RESOLUTIONS)[self.resolution],
             timezone=self.timezone,
             **common,
         )
+
+
+def _whole(value: object) -> int:
+    """A whole number, exact to the last digit, from any form it was seen in."""
+    return int(value.partition(".")[0]) if isinstance(value, str) else int(value)  # type: ignore[call-overload]
 
 
 def round_outwards(low: float, high: float, *, whole: bool) -> tuple[float, float]:

@@ -27,7 +27,7 @@ def column_from_dict(name: str, keys: dict[str, Any]) -> Column:
     if not isinstance(keys, dict):
         raise SchemaError(f"{prefix} expected a table of keys such as kind, not {keys!r}")
     kind = keys.get("kind")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         listed = ", ".join(KINDS)
         if kind is None:
             raise SchemaError(f"{prefix} kind is missing; it must be one of {listed}")

@@ -68,7 +68,9 @@ class Schema:
             if column.name in seen:
                 raise SchemaError(f"column {column.name!r} is named twice")
             seen.add(column.name)
-        if isinstance(constraints, str) or not all(isinstance(rule, str) for rule in constraints):
+        if not isinstance(constraints, list | tuple) or not all(
+            isinstance(rule, str) for rule in constraints
+        ):
             raise SchemaError("constraints must be a list of texts")
         if not isinstance(drafted, bool):
             raise SchemaError(f"drafted must be true or false, not {drafted!r}")
@@ -248,6 +250,8 @@ def read_foreign(
         load, failure = json.loads, json.JSONDecodeError
     try:
         document = load(text)
+    except RecursionError:
+        raise SchemaError(f"{path}: nested too deeply") from None
     except failure as error:
         raise SchemaError(f"{path}: not valid: {error}") from None
     try:
@@ -258,7 +262,7 @@ def read_foreign(
 
 def _read_text(path: str | Path) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise SchemaError(f"{path}: no such file") from None
     except IsADirectoryError:

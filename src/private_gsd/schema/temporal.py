@@ -37,14 +37,12 @@ class _Temporal(Numeric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.resolution not in self.resolutions:
+        if not isinstance(self.resolution, str) or self.resolution not in self.resolutions:
             raise self._error(
                 f"resolution must be one of {', '.join(self.resolutions)}, not {self.resolution!r}"
             )
-        if self.format is not None and not (isinstance(self.format, str) and "%" in self.format):
-            raise self._error(
-                f"format must be a strptime pattern such as '%d/%m/%Y', not {self.format!r}"
-            )
+        if self.format is not None:
+            self._check_format(self.format)
         for name in ("lower", "upper"):
             self._set(name, self._parse(name, getattr(self, name)))
         self._require_order()
@@ -53,6 +51,14 @@ class _Temporal(Numeric):
             raise self._error(f"lower and upper fall in the same {self.resolution}")
         if max(abs(low), abs(high)) > LARGEST_EXACT:
             raise self._error(f"a {self.resolution} is too fine a resolution for these bounds")
+
+    def _check_format(self, pattern: object) -> None:
+        example = dt.datetime(2001, 2, 3, 4, 5, 6, tzinfo=dt.UTC)
+        with suppress(TypeError, ValueError):
+            dt.datetime.strptime(example.strftime(pattern), pattern)  # type: ignore[arg-type]
+            if "%" in str(pattern):
+                return
+        raise self._error(f"format must be a strptime pattern such as '%d/%m/%Y', not {pattern!r}")
 
     @abstractmethod
     def _parse(self, name: str, value: object) -> Any:
@@ -154,7 +160,10 @@ class Datetime(_Temporal):
         if value.tzinfo is not None:
             if self.timezone is None:
                 raise self._error(f"{name} has a time zone and the column none; add timezone = …")
-            value = value.astimezone(ZoneInfo(self.timezone)).replace(tzinfo=None)
+            try:
+                value = value.astimezone(ZoneInfo(self.timezone)).replace(tzinfo=None)
+            except OverflowError:
+                raise self._error(f"{name} ({value}) is too early or too late") from None
         return value
 
     @property

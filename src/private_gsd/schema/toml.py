@@ -32,6 +32,8 @@ def loads(text: str) -> dict[str, Any]:
         twice = re.search(r"(?:Cannot declare|Cannot overwrite).*", str(error))
         hint = " (is a column named twice?)" if twice else ""
         raise SchemaError(f"not valid TOML: {error}{hint}") from None
+    except RecursionError:
+        raise SchemaError("not valid TOML: nested too deeply") from None
     for key in document:
         if key not in _TOP_KEYS:
             raise SchemaError(
@@ -95,13 +97,13 @@ def _value(value: object, indent: int) -> str:
         return repr(value)
     if isinstance(value, dt.date):  # and datetime, which is a date
         return value.isoformat()
-    if isinstance(value, list):
+    if isinstance(value, list) and value:
         items = [_value(item, 0) for item in value]
         inline = f"[{', '.join(items)}]"
         if indent + len(inline) <= _LINE_WIDTH:
             return inline
         return "[\n" + "".join(f"    {line},\n" for line in _wrap(items)) + "]"
-    raise TypeError(f"a schema file cannot hold {value!r}")
+    raise SchemaError(f"a schema file cannot hold {value!r}")
 
 
 def _wrap(items: list[str]) -> list[str]:

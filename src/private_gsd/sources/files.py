@@ -1,6 +1,8 @@
 """Tables in files: CSV and Parquet, one or many, read through DuckDB a batch at a time.
 
 CSV fields arrive as text, whatever they look like: the schema says what they mean, not a sniffer.
+Files are read one group after the other, a group being files with the same columns and types, so
+that no file changes how another is read.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ import re
 from contextlib import contextmanager
 from itertools import chain, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
@@ -29,25 +32,25 @@ if TYPE_CHECKING:
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
 DELIMITERS = (",", ";", "\t", "|")
+MAX_LINE = 16 * 2**20
 
 
 class ParquetFiles(Table):
-    """One or several Parquet files with the same columns."""
+    """One or several Parquet files, each with all columns of the first.
+
+    Folders named ``column=value`` on the way to a file add that column, as text, to files that do
+    not have it themselves.
+    """
 
     def __init__(self, name: str, paths: Sequence[Path]) -> None:
         self.name = name
-        self._paths = paths
-        rows = 0
-        for path in paths:
-            metadata = _parquet_metadata(path)
-            rows += metadata.num_rows
-            schema = metadata.schema.to_arrow_schema()
-            if path == paths[0]:
-                self._schema = schema
-            elif not set(self._schema.names) <= set(schema.names):
-                lacking = sorted(set(self._schema.names) - set(schema.names))
-                raise SourceError(f"{path} lacks columns that {paths[0]} has: {', '.join(lacking)}")
-        self.rows = rows
+        self._files = [(_parquet_schema(path), path) for path in paths]
+        self.rows = sum(pyarrow.parquet.read_metadata(path).num_rows for path in paths)
+        self._schema = self._files[0][0]
+        for schema, path in self._files:
+            _require_columns(path, schema.names, paths[0], self._schema.names)
+        folded = [name.casefold() for name in self._schema.names]
+        self._ambiguous = {name for name in self._schema.names if folded.count(name.casefold()) > 1}
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -56,59 +59,106 @@ class ParquetFiles(Table):
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Those columns, in batches."""
-        selected = ", ".join(quote_name(name) for name in columns)
-        sql = f"SELECT {selected} FROM read_parquet($paths, union_by_name = true)"
+        ambiguous = sorted(self._ambiguous.intersection(columns))
+        if ambiguous:
+            raise SourceError(
+                f"{self.name}: columns {', '.join(ambiguous)} differ in upper and lower case only; "
+                "rename one"
+            )
         with _readable(self.name), _connect() as connection:
-            relation = connection.sql(sql, params={"paths": _literal(self._paths)})
-            yield from relation.to_arrow_reader(batch_rows)
+            for (schema, _), group in groupby(self._files, key=_read_alike):
+                paths = [path for _, path in group]
+                folders = {
+                    field.name: _folder_values(paths[0])[field.name]
+                    for field in schema
+                    if field.metadata and b"folder" in field.metadata
+                }
+                inside = [name for name in columns if name not in folders]
+                selected = ", ".join(quote_name(name) for name in inside) or "1"
+                relation = connection.sql(
+                    f"SELECT {selected} FROM read_parquet($paths, hive_partitioning = false)",
+                    params={"paths": _literal(paths)},
+                )
+                for batch in relation.to_arrow_reader(batch_rows):
+                    yield _with_folders(batch, columns, folders) if folders else batch
 
     def restore(self, table: pa.Table, schema: Schema) -> pa.Table:  # noqa: ARG002
         """A PyArrow table in the schema's types."""
         return table
+
+
+def _read_alike(file: tuple[pa.Schema, Path]) -> tuple[pa.Schema, tuple[Any, ...]]:
+    """Files with the same columns and types, in folders with the same values, are one group."""
+    schema, path = file
+    return schema, tuple(_folder_values(path).items())
+
+
+class Header(NamedTuple):
+    """What the first lines of a CSV file say."""
+
+    delimiter: str
+    names: tuple[str, ...]
+    skipped: int
 
 
 class CsvFiles(Table):
     """One or several CSV files, gzipped or not; the columns may stand in another order in each."""
 
-    def __init__(self, name: str, paths: Sequence[Path], wanted: Sequence[str] = ()) -> None:
+    def __init__(self, name: str, paths: Sequence[Path], schema: Schema | None = None) -> None:
         self.name = name
-        self._paths = paths
-        self._headers = [_read_header(path, wanted) for path in paths]
-        names = self._headers[0][1]
-        for path, (_, others) in zip(paths, self._headers, strict=True):
-            lacking = [column for column in names if column not in others]
-            if lacking:
-                raise SourceError(f"{path} lacks columns that {paths[0]} has: {', '.join(lacking)}")
+        wanted = () if schema is None else schema.names
+        self._files = [(_read_header(path, wanted), path) for path in paths]
+        self._names = [name for name in self._files[0][0].names if name]
+        for header, path in self._files:
+            _require_columns(path, header.names, paths[0], self._names)
+        # Where an empty field is no spelling of null it is an empty text.
+        self._kept_empty = {column.name for column in schema or () if "" not in column.null_values}
 
     @property
     def arrow_schema(self) -> pa.Schema:
         """Names of all columns, by the first file; all are text."""
-        return pa.schema([(name, pa.string()) for name in self._headers[0][1]])
+        return pa.schema([(name, pa.string()) for name in self._names])
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Those columns, in batches."""
-        files = zip(self._headers, self._paths, strict=True)
-        for (delimiter, names), group in groupby(files, key=lambda pair: pair[0]):
-            # By position, since DuckDB tells names apart by more than their case only.
-            fields = [f"c{position}" for position in range(len(names))]
-            selected = ", ".join(f"c{names.index(name)} AS {quote_name(name)}" for name in columns)
-            sql = (
-                f"SELECT {selected} FROM read_csv($paths, delim = $delimiter, header = true, "
-                "auto_detect = false, quote = '\"', escape = '\"', strict_mode = true, "
-                "allow_quoted_nulls = false, null_padding = false, max_line_size = 16777216, "
-                f"columns = {{{', '.join(f'{field}: VARCHAR' for field in fields)}}})"
-            )
-            with _readable(self.name), _connect() as connection:
+        with _readable(self.name), _connect() as connection:
+            for header, group in groupby(self._files, key=lambda pair: pair[0]):
+                # By position: names in a file may be blank, or differ in case only.
+                positions = [header.names.index(name) for name in columns]
+                selected = ", ".join(f"c{position}" for position in positions)
+                fields = ", ".join(f"c{position}: VARCHAR" for position in range(len(header.names)))
                 relation = connection.sql(
-                    sql,
-                    params={"paths": _literal([path for _, path in group]), "delimiter": delimiter},
+                    f"SELECT {selected} FROM read_csv($paths, delim = $delimiter, skip = $skipped, "
+                    f"columns = {{{fields}}}, header = true, auto_detect = false, quote = '\"', "
+                    "escape = '\"', strict_mode = true, allow_quoted_nulls = false, "
+                    f"null_padding = false, hive_partitioning = false, max_line_size = {MAX_LINE})",
+                    params={
+                        "paths": _literal([path for _, path in group]),
+                        "delimiter": header.delimiter,
+                        "skipped": header.skipped,
+                    },
                 )
                 for batch in relation.to_arrow_reader(batch_rows):
-                    yield batch.rename_columns(list(columns))
+                    arrays = [
+                        array.fill_null("") if name in self._kept_empty else array
+                        for name, array in zip(columns, batch.columns, strict=True)
+                    ]
+                    yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def restore(self, table: pa.Table, schema: Schema) -> pa.Table:  # noqa: ARG002
         """A PyArrow table in the schema's types."""
         return table
+
+
+def open_files(path: str | Path, schema: Schema | None = None) -> CsvFiles | ParquetFiles:
+    """The files that a path, a folder or a glob names."""
+    paths = _find(str(path))
+    kinds = {_kind(each) for each in paths}
+    if len(kinds) > 1:
+        raise SourceError(f"{path}: matches both CSV and Parquet files; name one sort")
+    if kinds == {"parquet"}:
+        return ParquetFiles(str(path), paths)
+    return CsvFiles(str(path), paths, schema)
 
 
 def _connect() -> duckdb.DuckDBPyConnection:
@@ -120,21 +170,11 @@ def _connect() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def open_files(path: str | Path, wanted: Sequence[str] = ()) -> CsvFiles | ParquetFiles:
-    """The files that a path, a folder or a glob names."""
-    paths = _find(str(path))
-    kinds = {_kind(each) for each in paths}
-    if len(kinds) > 1:
-        raise SourceError(f"{path}: matches both CSV and Parquet files; name one sort")
-    if kinds == {"parquet"}:
-        return ParquetFiles(str(path), paths)
-    return CsvFiles(str(path), paths, wanted)
-
-
 def _find(path: str) -> list[Path]:
+    if not path.strip():
+        raise SourceError("the path of the table is empty")
     if Path(path).is_dir():
-        endings = CSV_ENDINGS + PARQUET_ENDINGS
-        found = sorted(each for each in Path(path).rglob("*") if str(each).endswith(endings))
+        found = sorted(each for each in Path(path).rglob("*") if _is_data(each, Path(path)))
         if not found:
             raise SourceError(f"{path}: the folder holds no CSV or Parquet file")
         return found
@@ -146,6 +186,13 @@ def _find(path: str) -> list[Path]:
             raise SourceError(f"{path}: no file matches")
         return found
     raise SourceError(f"{path}: no such file")
+
+
+def _is_data(path: Path, folder: Path) -> bool:
+    """Whether a file in a folder is data; what begins with a dot or underscore is not, as usual."""
+    hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    known = path.name.lower().endswith(CSV_ENDINGS + PARQUET_ENDINGS)
+    return known and not hidden and path.is_file()
 
 
 def _kind(path: Path) -> str:
@@ -164,26 +211,62 @@ def _literal(paths: Sequence[Path]) -> list[str]:
     return [glob.escape(str(path)) for path in paths]
 
 
-def _parquet_metadata(path: Path) -> pyarrow.parquet.FileMetaData:
+def _require_columns(path: Path, names: Sequence[str], first: Path, wanted: Sequence[str]) -> None:
+    lacking = [name for name in wanted if name not in names]
+    if lacking:
+        raise SourceError(f"{path} lacks columns that {first} has: {', '.join(lacking)}")
+
+
+def _parquet_schema(path: Path) -> pa.Schema:
+    """The columns of a file and of its folders; those without a name are left out."""
     try:
-        return pyarrow.parquet.read_metadata(path)
+        schema = pyarrow.parquet.read_schema(path)
     except (pa.ArrowInvalid, OSError) as error:
-        reason = "empty" if _size(path) == 0 else str(error).partition("\n")[0]
+        reason = "empty" if path.stat().st_size == 0 else str(error).partition("\n")[0]
         raise SourceError(f"{path}: not a Parquet file, or a torn one: {reason}") from None
+    fields = [field for field in schema if field.name.strip()]
+    added = [
+        pa.field(name, pa.string(), metadata={"folder": value or ""})
+        for name, value in _folder_values(path).items()
+        if name not in schema.names
+    ]
+    return pa.schema(fields + added)
 
 
-def _size(path: Path) -> int:
-    return path.stat().st_size
+def _folder_values(path: Path) -> dict[str, str | None]:
+    """The columns that folders on the way name: ``year=2020``."""
+    found: dict[str, str | None] = {}
+    for part in path.parent.parts:
+        name, equals, value = part.partition("=")
+        if equals and re.fullmatch(r"\w[\w .-]*", name):
+            found[unquote(name)] = None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value)
+    return found
 
 
-def _read_header(path: Path, wanted: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The delimiter and the column names of a CSV file."""
+def _with_folders(
+    batch: pa.RecordBatch, columns: Sequence[str], folders: dict[str, str | None]
+) -> pa.RecordBatch:
+    """A batch with the columns of its folders, in the order wanted."""
+    arrays = [
+        pa.repeat(pa.scalar(folders[name], pa.string()), batch.num_rows)
+        if name in folders
+        else batch.column(name)
+        for name in columns
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def _read_header(path: Path, wanted: Sequence[str]) -> Header:
+    """The delimiter and the column names of a CSV file; a column without a name has the name ""."""
     opener = gzip.open if path.name.lower().endswith(".gz") else open
     try:
         with opener(path, "rb") as raw:
             lines = _text_lines(raw)
             first = next(lines, "").removeprefix("\ufeff")
-            delimiter = _delimiter(first, wanted)
+            told = re.fullmatch(r"sep=(.)\s*", first)  # a line that Excel writes and reads
+            if told:
+                first = next(lines, "")
+            delimiter = told[1] if told else _delimiter(first, wanted)
             cells = next(csv.reader(chain([first], lines), delimiter=delimiter), [])
     except UnicodeDecodeError:
         raise _not_utf8(path, " in its header") from None
@@ -194,13 +277,14 @@ def _read_header(path: Path, wanted: Sequence[str]) -> tuple[str, tuple[str, ...
     if not any(cell.strip() for cell in cells):
         what = "the file is empty" if not first else "the first line is blank"
         raise SourceError(f"{path}: {what}; expected a line of column names")
-    return delimiter, tuple(cell if cell in wanted else cell.strip() for cell in cells)
+    names = tuple(cell if cell in wanted else cell.strip() for cell in cells)
+    return Header(delimiter, names, 1 if told else 0)
 
 
 def _text_lines(raw: Any) -> Iterator[str]:
     """Lines as text, decoded no further than they are asked for."""
-    while line := raw.readline(1 << 20):
-        yield from line.decode("utf-8").splitlines(keepends=True)
+    while line := raw.readline(MAX_LINE):
+        yield from re.findall(r"[^\r\n]*(?:\r\n|\r|\n|$)", line.decode("utf-8"))[:-1] or [""]
 
 
 def _delimiter(line: str, wanted: Sequence[str]) -> str:
@@ -222,25 +306,35 @@ def _not_utf8(path: object, where: str) -> SourceError:
 
 @contextmanager
 def _readable(name: str) -> Iterator[None]:
-    """Turn DuckDB's errors into ours: what, where, and not the line itself."""
+    """Turn DuckDB's errors into ours: what, where, and never the line itself.
+
+    What goes wrong after the first batches arrives as an error of the Arrow stream.
+    """
     try:
         yield
-    except duckdb.Error as error:
-        message = str(error)
-        line = re.search(r"CSV Error on Line: (\d+)", message)
-        where = f" (line {line[1]})" if line else ""
-        file = re.search(r"^\s*file = (.+)$", message, re.MULTILINE)
-        name = file[1] if file else name
-        if "not utf-8" in message or "Invalid unicode" in message:
-            raise _not_utf8(name, where) from None
-        counts = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message)
-        if counts:
-            raise SourceError(
-                f"{name}: a row{where} has {counts[2]} fields where the header has {counts[1]}; "
-                "is the file torn, or a quote missing?"
-            ) from None
-        if "unterminated quote" in message:
-            raise SourceError(
-                f"{name}: a quote{where} is never closed; is the file torn?"
-            ) from None
-        raise SourceError(f"{name}{where}: {message.partition(chr(10))[0]}") from None
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        raise _translated(name, str(error)) from None
+
+
+def _translated(name: str, message: str) -> SourceError:
+    line = re.search(r"CSV Error on Line: (\d+)", message)
+    where = f" (line {line[1]})" if line else ""
+    file = re.search(r"^\s*file = (.+)$", message, re.MULTILINE)
+    name = file[1] if file else name
+    if "not utf-8" in message or "Invalid unicode" in message:
+        return _not_utf8(name, where)
+    counts = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message)
+    if counts:
+        return SourceError(
+            f"{name}: a row{where} has {counts[2]} fields where the header has {counts[1]}; "
+            "is the file torn, or a quote missing?"
+        )
+    for sign, trouble in (
+        ("unterminated quote", f"a quote{where} is never closed; is the file torn?"),
+        ("Maximum line size", f"a line{where} is longer than {MAX_LINE // 2**20} MB"),
+        ("state machine", f"a line{where} ends otherwise than the first, or in a lone \\r"),
+    ):
+        if sign in message:
+            return SourceError(f"{name}: {trouble}")
+    # The rest of such a message may quote the line.
+    return SourceError(f"{name}{where}: cannot be read: {message.partition(chr(10))[0][:200]}")

@@ -46,6 +46,7 @@ class Source:
         self.name = table.name
         self.rows = table.rows
         self.schema = schema
+        self._gave_rows = False
         present = table.arrow_schema.names
         wanted = present if schema is None else schema.names
         missing = [name for name in wanted if name not in present]
@@ -71,16 +72,22 @@ class Source:
             if batch.num_rows:
                 empty = False
                 yield batch
+        if empty and self._gave_rows:
+            raise SourceError(
+                f"{self.name} can be read only once and was read before; pass a table or a file"
+            )
         if empty:
             raise SourceError(f"{self.name}: the table has no rows")
+        self._gave_rows = True
 
     def encoded(
         self, *, invalid: Invalid = "error", batch_rows: int = DEFAULT_BATCH_ROWS
     ) -> Iterator[NDArray[np.float64]]:
         """Read the table as row matrices (see ``Encoder``).
 
-        Values outside the schema stop the stream, but not before the whole table was looked at:
-        the error counts them all, so that everything can be corrected at once.
+        After the first value outside the schema no more matrices come, but the rest of the table is
+        looked at before the error is raised: it counts them all, so that everything can be
+        corrected at once. What came before the error must not be used.
         """
         if self.schema is None:
             raise SourceError(f"{self.name}: open it with a schema to encode it")
@@ -108,7 +115,8 @@ class Source:
 
         def stream() -> Iterator[pa.RecordBatch]:
             yield first
-            yield from batches
+            for batch in batches:
+                yield batch if batch.schema == first.schema else batch.cast(first.schema)
 
         reader = pa.RecordBatchReader.from_batches(first.schema, stream())
         return reader.__arrow_c_stream__(requested_schema)
@@ -128,7 +136,7 @@ def open_source(data: Any, schema: Schema | None = None) -> Source:
         data = data._table
         table: Table | None = data
     elif isinstance(data, str | Path):
-        table = open_files(data, () if schema is None else schema.names)
+        table = open_files(data, schema)
     else:
         table = wrap(data)
     if table is None:
