@@ -47,7 +47,7 @@ def test_examples(page: Path, folder: Path) -> None:
 def check_session(name: str, body: str, names: dict[str, object]) -> None:
     test = doctest.DocTestParser().get_doctest(body, names, name, name, 0)
     output: list[str] = []
-    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     runner.run(test, out=output.append, clear_globs=False)
     names.update(test.globs)
     assert runner.failures == 0, "".join(output)

@@ -102,7 +102,10 @@ def count(
     workload: Workload, matrix: NDArray[np.float64], *, threads: int | None = None
 ) -> NDArray[np.int64]:
     """Count the rows of an encoded matrix for every query of a workload."""
-    pieces = (matrix[start : start + BATCH_ROWS] for start in range(0, len(matrix), BATCH_ROWS))
+    threads = threads or len(os.sched_getaffinity(0))
+    # As many pieces for each thread, all of one size: else one thread waits for the other.
+    rounds = max(1, -(-len(matrix) // (threads * BATCH_ROWS)))
+    pieces = np.array_split(matrix, threads * rounds)
     return _count(workload, pieces, lambda piece: piece, threads, None)[1]
 
 
