@@ -86,6 +86,8 @@ def test_exact_answers_are_not_written(exact: ExactAnswers, tmp_path: Path) -> N
     for copier in (copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="cannot be pickled"):
             copier(exact)
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        exact.__getstate__()
     with pytest.raises(TypeError):
         json.dumps(exact)
     with pytest.raises(TypeError):
@@ -125,3 +127,32 @@ def test_matrices_in_either_order() -> None:
     np.testing.assert_array_equal(
         count(WORKLOAD, np.ascontiguousarray(matrix)), count(WORKLOAD, np.asfortranarray(matrix))
     )
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("sex", 2.0), ("sex", -1.0), ("sex", np.nan), ("age", 100.0), ("rent", -0.5), ("age", np.inf)],
+)
+def test_a_matrix_outside_the_schema_is_refused(column: str, value: float) -> None:
+    [batch] = datasets.census(50).to_batches()
+    matrix = Encoder(SCHEMA).encode(batch)
+    matrix[7, SCHEMA.names.index(column)] = value
+    with pytest.raises(ValueError, match=f"column {column!r}: the matrix has values outside"):
+        count(WORKLOAD, matrix)
+
+
+def test_a_matrix_of_another_shape_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected a matrix with 24 columns"):
+        count(WORKLOAD, np.zeros((5, 3)))
+
+
+def test_no_rows_give_no_counts() -> None:
+    assert count(WORKLOAD, np.empty((0, 24))).sum() == 0
+
+
+def test_errors_on_threads_come_through(table: pa.Table) -> None:
+    def stop(rows: int) -> None:
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        answer(WORKLOAD.select([0]), table, progress=stop)

@@ -12,12 +12,15 @@ import threading
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from private_gsd.encoding import Encoder, Invalid, Problems
 from private_gsd.errors import DataError
+from private_gsd.kernels.binning import count_outside
+from private_gsd.schema import Discrete, Numeric
 from private_gsd.sources import Source, open_source
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from private_gsd.schema import Schema
     from private_gsd.workloads import Workload
 
 BATCH_ROWS = 65_536
@@ -51,6 +55,9 @@ class ExactAnswers:
         return f"<ExactAnswers to {len(self.counts):,} queries: redacted>"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError("exact answers of a sensitive table cannot be pickled, copied or written")
+
+    def __getstate__(self) -> NoReturn:
         raise TypeError("exact answers of a sensitive table cannot be pickled, copied or written")
 
     def __array__(self, *args: object, **kwargs: object) -> NoReturn:
@@ -102,11 +109,30 @@ def count(
     workload: Workload, matrix: NDArray[np.float64], *, threads: int | None = None
 ) -> NDArray[np.int64]:
     """Count the rows of an encoded matrix for every query of a workload."""
+    if matrix.ndim != 2 or matrix.shape[1] != len(workload.schema):
+        raise ValueError(
+            f"expected a matrix with {len(workload.schema)} columns, not shape {matrix.shape}"
+        )
+    matrix = np.asarray(matrix, dtype=np.float64)
     threads = threads or len(os.sched_getaffinity(0))
     # As many pieces for each thread, all of one size: else one thread waits for the other.
     rounds = max(1, -(-len(matrix) // (threads * BATCH_ROWS)))
     pieces = np.array_split(matrix, threads * rounds)
-    return _count(workload, pieces, lambda piece: piece, threads, None)[1]
+    return _count(workload, pieces, partial(_checked, workload.schema), threads, None)[1]
+
+
+def _checked(schema: Schema, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Refuse a value outside the domain: the kernels would write outside of their tables."""
+    for position, column in enumerate(schema):
+        if isinstance(column, Numeric):
+            low, high = column.bounds
+        else:
+            assert isinstance(column, Discrete)
+            low, high = 0, len(column.values) - 1
+        values = np.ascontiguousarray(matrix[:, position])
+        if count_outside(values, low, high, column.nullable):
+            raise ValueError(f"column {column.name!r}: the matrix has values outside the schema")
+    return matrix
 
 
 def _count(
@@ -143,13 +169,17 @@ def _count(
                 progress(done)
             return done
 
-        for piece in pieces:
-            waiting.append(pool.submit(work, piece))
-            # No more pieces are held than there are threads to work on, and one to come.
-            if len(waiting) > threads:
+        try:
+            for piece in pieces:
+                waiting.append(pool.submit(work, piece))
+                # No more pieces are held than there are threads to work on, and one to come.
+                if len(waiting) > threads:
+                    rows += take()
+            while waiting:
                 rows += take()
-        while waiting:
-            rows += take()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     total = states.get()
     for _ in range(threads - 1):
         for state, other in zip(total, states.get(), strict=True):

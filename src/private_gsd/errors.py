@@ -6,7 +6,10 @@
     ├── SourceError            4      the table cannot be opened or read
     ├── DataError              5      the table was read, and holds values outside the schema
     ├── MissingExtraError      6      an optional dependency is not installed
-    └── WorkloadError          7      the queries asked for do not make sense, or are too many
+    ├── WorkloadError          7      the queries asked for do not make sense, or are too many
+    ├── BudgetError            8      the privacy budget is wrong, or spent
+    ├── LedgerError            9      the ledger cannot be read or written
+    └── MeasurementError      10      measurements are missing, torn or of another table
 
 Messages name the file, the column and the value, and say what to do next. The command line prints
 them without a traceback and ends with the exit code; 2 is a misused option, 130 an interruption.
@@ -50,6 +53,24 @@ class WorkloadError(GsdError):
     """A workload cannot be made of this schema, or is too large."""
 
     exit_code = 7
+
+
+class BudgetError(GsdError):
+    """A privacy budget makes no sense, or is spent."""
+
+    exit_code = 8
+
+
+class LedgerError(GsdError):
+    """A ledger cannot be opened, read or written."""
+
+    exit_code = 9
+
+
+class MeasurementError(GsdError):
+    """Measurements cannot be read, written or joined."""
+
+    exit_code = 10
 
 
 class MissingExtraError(GsdError, ImportError):

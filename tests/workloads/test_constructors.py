@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
+import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from private_gsd import (
@@ -156,12 +159,15 @@ def test_the_guard_on_size() -> None:
     with pytest.warns(SkippedWarning), pytest.raises(WorkloadError, match="no column set is left"):
         workloads.categorical_marginals(big, 2, max_cells=10)
     wide = Schema([Boolean(f"b{i}") for i in range(400)])
-    with pytest.raises(WorkloadError, match="400 columns have 1,050,739,900 4-way marginals"):
+    with pytest.raises(WorkloadError, match="these columns have 1,050,739,900 marginals"):
         workloads.categorical_marginals(wide, 4)
 
 
 WRONG: list[tuple[Callable[[], Any], str]] = [
-    (lambda: workloads.categorical_marginals(SCHEMA, 3), "from 1 to the 2 discrete columns, not 3"),
+    (
+        lambda: workloads.categorical_marginals(SCHEMA, 3),
+        "k must be a whole number from 1 to 2, not 3",
+    ),
     (lambda: workloads.categorical_marginals(SCHEMA, -1), "not -1"),
     (lambda: workloads.categorical_marginals(SCHEMA, 1.5), "not 1.5"),  # type: ignore[arg-type]
     (lambda: workloads.categorical_marginals(SCHEMA, sets=[("age",)]), "'age' is integer, not cat"),
@@ -173,7 +179,10 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: workloads.tree_marginals(SCHEMA, depth=0), "depth must be a whole number from 1 to"),
     (lambda: workloads.tree_marginals(SCHEMA, depth=99), "depth must be"),
     (lambda: workloads.tree_marginals(SCHEMA, levels="some"), "'same' or 'all', not 'some'"),  # type: ignore[arg-type]
-    (lambda: workloads.tree_marginals(SCHEMA, 2, categorical=2), "at least one numeric column"),
+    (
+        lambda: workloads.tree_marginals(SCHEMA, 2, categorical=2),
+        "categorical must be a whole number from 0 to 1",
+    ),
     (lambda: workloads.tree_marginals(SCHEMA, sets=[("sex",)]), "needs a numeric column"),
     (lambda: workloads.range_marginals(SCHEMA, {"sex": [(0, 1)]}), "is categorical: give ..."),
     (lambda: workloads.range_marginals(SCHEMA, {"age": ...}), "give a list of intervals"),
@@ -189,12 +198,44 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: workloads.range_marginals(SCHEMA, {"agee": ...}), "did you mean 'age'"),
     (lambda: workloads.random_prefixes(SCHEMA, 0), "count must be a whole number from 1"),
     (lambda: workloads.random_prefixes(SCHEMA, 2**30), "count must be"),
-    (lambda: workloads.random_prefixes(SCHEMA, 5, k=1), "k must be a whole number of at least 2"),
+    (
+        lambda: workloads.random_prefixes(SCHEMA, 5, k=1),
+        "k must be a whole number from 2 to 6, not 1",
+    ),
     (lambda: workloads.random_prefixes(SCHEMA, 5, k=6), "need a discrete and 5 numeric columns"),
     (lambda: workloads.random_halfspaces(SCHEMA, -5), "count must be"),
-    (lambda: workloads.categorical_marginals(SCHEMA, 1).select([0, 0]), "selected twice"),
+    (lambda: workloads.categorical_marginals(SCHEMA, 0), "from 1 to 2, not 0"),
+    (lambda: workloads.categorical_marginals(SCHEMA, True), "not True"),
+    (lambda: workloads.categorical_marginals(SCHEMA, columns=["sex", "sex"]), "each column once"),
+    (lambda: workloads.categorical_marginals(SCHEMA, max_cells="5"), "max_cells must be"),  # type: ignore[arg-type]
+    (lambda: workloads.range_marginals(SCHEMA, {}), "no column was given"),
+    (lambda: workloads.range_marginals(SCHEMA, {"age": [(0.5, 3)]}), "whole numbers, not 0.5"),
+    (
+        lambda: workloads.range_marginals(
+            SCHEMA, {"seen": [("2020-02-01T00:00:00Z", "2020-03-01")]}
+        ),
+        "are dates, not",
+    ),
+    (lambda: workloads.tree_marginals(SCHEMA, 6), "1 discrete and 5 numeric columns are needed"),
+    (lambda: workloads.random_prefixes(SCHEMA, 5, seed=-1), "seed must be a whole number from 0"),
+    (lambda: workloads.random_halfspaces(SCHEMA, 5, seed=None), "seed must be"),  # type: ignore[arg-type]
+    (lambda: workloads.random_halfspaces(SCHEMA, 5, seed=1.5), "seed must be"),  # type: ignore[arg-type]
+    (
+        lambda: workloads.categorical_marginals(SCHEMA, 1).select(np.array([False, True])),
+        "by their numbers",
+    ),
+    (lambda: workloads.categorical_marginals(SCHEMA, 1).select([0.9]), "by their numbers"),  # type: ignore[list-item]
+    (lambda: workloads.categorical_marginals(SCHEMA, 1).sensitivity([-1]), "groups 0 to 1 only"),
+    (
+        lambda: workloads.categorical_marginals(SCHEMA, 1).sensitivity(np.array([True, False])),
+        "by their numbers",
+    ),
+    (lambda: workloads.categorical_marginals(SCHEMA, 1).select([0, 0]), "given twice"),
     (lambda: workloads.categorical_marginals(SCHEMA, 1).select([]), "some of the groups 0 to 1"),
-    (lambda: workloads.categorical_marginals(SCHEMA, 1).select([2]), "some of the groups 0 to 1"),
+    (
+        lambda: workloads.categorical_marginals(SCHEMA, 1).select([2]),
+        "there are groups 0 to 1 only",
+    ),
 ]
 
 
@@ -249,3 +290,139 @@ def test_cover() -> None:
     joints, which = cover([(0, 3), (3, 0)], [2, 2, 2, 100], 10)
     assert joints == [(0, 3)]
     assert which == [0, 0]
+
+
+def reals(number: int) -> list[Real]:
+    return [Real(f"x{i}", lower=0, upper=1) for i in range(number)]
+
+
+def test_fine_cuts_of_one_group_are_not_forced_on_others() -> None:
+    """A tree of 14 levels beside trees of pairs: the pairs are counted in their own cells."""
+    schema = Schema(reals(2))
+    workload = workloads.tree_marginals(schema, 1, 14) + workloads.tree_marginals(
+        schema, 2, 5, categorical=0
+    )
+    [family] = workload.families
+    assert family._plan.size <= 2 * 2**14 + 4096 * 2  # type: ignore[attr-defined]
+    matrix = np.random.default_rng(0).random((500, 2))
+    pairs = workloads.tree_marginals(schema, 2, 5, categorical=0)
+    np.testing.assert_array_equal(count(workload, matrix)[-pairs.size :], count(pairs, matrix))
+
+
+def test_tables_that_could_only_be_counted_in_too_many_cells() -> None:
+    schema = Schema(reals(20))
+    with pytest.raises(WorkloadError, match="would be counted in 3,486,784,401 cells"):
+        workloads.range_marginals(schema, {column.name: [(0.25, 0.75)] for column in schema})
+
+
+LARGE: list[tuple[Schema, Callable[[Schema], Any], str]] = [
+    (Schema(reals(600)), lambda s: workloads.tree_marginals(s, 1, 14), "19,659,600 cells"),
+    (
+        Schema([Categorical(f"c{i}", values=range(20_000)) for i in range(10)]),
+        lambda s: workloads.categorical_marginals(s, 2),
+        "18,000,000,000 cells",
+    ),
+    (
+        Schema([*(Boolean(f"b{i}") for i in range(100)), *reals(100)]),
+        lambda s: workloads.tree_marginals(s, 4, 2, categorical=2),
+        "24,502,500 marginals",
+    ),
+    (
+        Schema(reals(6)),
+        lambda s: workloads.tree_marginals(s, 6, 14, categorical=0, levels="all"),
+        "cells, more than",
+    ),
+    (
+        Schema([Categorical("c", values=range(100_000))]),
+        lambda s: workloads.random_halfspaces(s, 256),
+        "100,000 dimensions",
+    ),
+]
+
+
+@pytest.mark.parametrize(("schema", "make", "message"), LARGE, ids=[each[2] for each in LARGE])
+def test_refusals_need_no_memory(
+    schema: Schema, make: Callable[[Schema], Any], message: str
+) -> None:
+    """Sizes are known before anything of that size is made: none of this takes 10 MB."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(WorkloadError, match=message):
+            make(schema)
+        assert tracemalloc.get_traced_memory()[1] < 10 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_no_discrete_column() -> None:
+    with pytest.raises(WorkloadError, match="no categorical or boolean column"):
+        workloads.categorical_marginals(Schema(reals(2)), 1)
+    with pytest.raises(WorkloadError, match="a column set is empty"):
+        workloads.categorical_marginals(SCHEMA, sets=[()])
+
+
+def test_all_skipped_sets_are_told() -> None:
+    schema = Schema([Categorical(f"c{i}", values=range(50)) for i in range(20)] + [Boolean("b")])
+    with pytest.warns(SkippedWarning) as caught:
+        workloads.categorical_marginals(schema, 2, max_cells=200)
+    warning = caught[0].message
+    assert isinstance(warning, SkippedWarning)
+    assert len(warning.sets) == 190
+    assert ("c0", "c19") in warning.sets
+
+
+def test_many_sets_are_planned_in_bounded_tries() -> None:
+    schema = Schema([Boolean(f"b{i}") for i in range(45)])
+    workload = workloads.categorical_marginals(schema, 3)
+    matrix = np.random.default_rng(0).integers(0, 2, (50, 45)).astype(float)
+    assert count(workload, matrix).sum() == 50 * workload.num_groups
+
+
+def test_many_overlapping_ranges_share_their_sums() -> None:
+    schema = Schema(reals(2))
+    intervals = [(i / 4000, 0.5 + i / 4000) for i in range(1, 121)]
+    workload = workloads.range_marginals(schema, {"x0": intervals, "x1": intervals})
+    matrix = np.random.default_rng(0).random((40, 2))
+    counts = count(workload, matrix)
+    for index in range(0, workload.size, 997):
+        low, high = (float(word.split()[2]) for word in workload.query(index).split(" AND ")[:2])
+        assert "x0" in workload.query(index)
+        inside = (matrix[:, 0] >= low) & (matrix[:, 0] < high)
+        assert counts[index] <= inside.sum()
+
+
+def test_ranges_of_moments() -> None:
+    schema = Schema(
+        [
+            Datetime(
+                "d",
+                lower=dt.datetime(2020, 1, 1),
+                upper=dt.datetime(2021, 1, 1),
+                timezone="America/New_York",
+                resolution="hour",
+            )
+        ]
+    )
+    noon = ("2020-06-01T12:00:00-04:00", "2020-06-01T13:00:00-04:00")
+    month = (dt.date(2020, 6, 1), dt.date(2020, 6, 30))
+    workload = workloads.range_marginals(schema, {"d": [noon, month]})
+    assert sorted(workload.query(index) for index in range(2)) == [
+        "(\"d\" AT TIME ZONE 'America/New_York') >= TIMESTAMP '2020-06-01 00:00:00.000000' AND "
+        "(\"d\" AT TIME ZONE 'America/New_York') < TIMESTAMP '2020-07-01 00:00:00.000000'",
+        "(\"d\" AT TIME ZONE 'America/New_York') >= TIMESTAMP '2020-06-01 12:00:00.000000' AND "
+        "(\"d\" AT TIME ZONE 'America/New_York') < TIMESTAMP '2020-06-01 14:00:00.000000'",
+    ]
+
+
+@pytest.mark.parametrize("name", ["null", "order", "true", "select", "end", "Default"])
+def test_names_that_are_words_of_sql(name: str) -> None:
+    schema = Schema([Categorical(name, values=("a", "b"))])
+    query = workloads.categorical_marginals(schema, 1).query(0)
+    with duckdb.connect() as connection:
+        connection.register("t", pa.table({name: ["a", "b", "a"]}))
+        assert connection.sql(f"SELECT count(*) FROM t WHERE {query}").fetchall() == [(2,)]
+
+
+def test_numpy_numbers_will_do() -> None:
+    assert workloads.categorical_marginals(SCHEMA, np.int64(2)).num_groups == 1  # type: ignore[arg-type]
+    assert workloads.random_prefixes(SCHEMA, np.int32(3)).size == 3  # type: ignore[arg-type]

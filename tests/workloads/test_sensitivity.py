@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Literal
 
 import numpy as np
@@ -133,3 +134,17 @@ def test_redundant_levels_are_not_paid_for() -> None:
 def test_neighbours_have_names() -> None:
     with pytest.raises(WorkloadError, match="'replace-one' or 'add-remove', not 'both'"):
         FAMILIES["2-way"].sensitivity(None, "both")  # type: ignore[arg-type]
+
+
+def test_a_sensitivity_is_never_rounded_down() -> None:
+    """Its square, in exact arithmetic, is at least the whole number that it stands for."""
+    schema = Schema([Real("r", lower=0, upper=1)])
+    for depth in (1, 3, 5, 6):
+        tree = workloads.tree_marginals(schema, 1, depth)
+        for copies in (1, 3, 39):
+            many = tree
+            for _ in range(copies - 1):
+                many = many + tree
+            for neighbours, each in (("replace-one", 2 * depth), ("add-remove", depth)):
+                claim = Fraction(many.sensitivity(None, neighbours))  # type: ignore[arg-type]
+                assert claim**2 >= each * copies

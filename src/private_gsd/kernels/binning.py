@@ -19,7 +19,8 @@ def bin_numbers(values, breaks, null, out):  # type: ignore[no-untyped-def]
 
     Segments are half-open, [a, b), but for the last, which ends with the domain. A guess from
     evenly spaced breaks is put right by comparing, so that any breaks give exact results: on the
-    levels of a tree the guess is right and costs a quarter of a binary search.
+    levels of a tree the guess is right and costs a quarter of a binary search. It is kept within
+    the breaks whatever the numbers: spans so small that their inverse is infinite, and infinity.
     """
     last = breaks.size - 1
     if last < 0:
@@ -29,15 +30,28 @@ def bin_numbers(values, breaks, null, out):  # type: ignore[no-untyped-def]
     low = breaks[0]
     span = breaks[last] - low
     scale = last / span if span > 0 else 0.0
+    if not scale < 1e300:
+        scale = 0.0
     for row in range(values.size):
         value = values[row]
         if value != value:
             out[row] = null
             continue
         guess = (value - low) * scale
-        atom = 0 if guess < 0 else (last if guess > last else int(guess))
+        atom = int(guess) if 0 <= guess <= last else (last if guess > last else 0)
         while atom <= last and breaks[atom] <= value:
             atom += 1
         while atom > 0 and breaks[atom - 1] > value:
             atom -= 1
         out[row] = atom
+
+
+@numba.njit(nogil=True, cache=True)
+def count_outside(values, low, high, nullable):  # type: ignore[no-untyped-def]
+    """How many values are not between the bounds; NaN is inside where it is allowed."""
+    outside = 0
+    for row in range(values.size):
+        value = values[row]
+        inside = (value >= low) & (value <= high)
+        outside += not (inside | (nullable & (value != value)))
+    return outside

@@ -143,9 +143,14 @@ class Schema:
         """Read a schema from a TOML file."""
         text = _read_text(path)
         try:
-            return cls.from_dict(toml.loads(text))
+            return cls.from_toml(text)
         except SchemaError as error:
             raise SchemaError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_toml(cls, text: str) -> Schema:
+        """Read a schema from the text of a file."""
+        return cls.from_dict(toml.loads(text))
 
     def write(self, path: str | Path) -> None:
         """Write the schema as a TOML file that ``read`` gives back equal."""

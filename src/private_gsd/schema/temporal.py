@@ -64,6 +64,10 @@ class _Temporal(Numeric):
     def _parse(self, name: str, value: object) -> Any:
         """A bound as a value of the column's type, or an error that names the bound."""
 
+    def moment(self, value: object) -> Any:
+        """A date or moment as the column's clock shows it, from a value or its ISO text."""
+        return self._parse("the value", value)
+
     @property
     def unit(self) -> str:
         """The resolution as a NumPy datetime unit."""

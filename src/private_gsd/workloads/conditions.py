@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import duckdb
 import numpy as np
 
 from private_gsd.schema import Date, Datetime, Discrete, Numeric, Real
@@ -18,10 +20,20 @@ def name_of(column: Column) -> str:
     """The column as SQL names it."""
     quoted = '"' + column.name.replace('"', '""') + '"'
     plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", column.name)
-    name = column.name if plain else quoted
+    name = column.name if plain and column.name.lower() not in _keywords() else quoted
     if isinstance(column, Datetime) and column.timezone is not None:
         return f"({quoted} AT TIME ZONE '{column.timezone}')"
     return name
+
+
+@lru_cache
+def _keywords() -> frozenset[str]:
+    """The words that DuckDB does not take for names unless they are quoted."""
+    with duckdb.connect() as connection:
+        rows = connection.sql(
+            "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
+        ).fetchall()
+    return frozenset(row[0] for row in rows)
 
 
 def is_value(column: Discrete, code: int) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from private_gsd.errors import WorkloadError
 from private_gsd.kernels.conjunctions import count_conjunctions
 from private_gsd.schema import Discrete, Numeric
+from private_gsd.workloads.checks import whole
 from private_gsd.workloads.conditions import is_between, is_value
 from private_gsd.workloads.workload import CELL_LIMIT, Family, Neighbours, Workload
 
@@ -146,9 +147,9 @@ def random_prefixes(schema: Schema, count: int, seed: int = 0, *, k: int = 3) ->
     """
     discrete = [place for place, column in enumerate(schema) if isinstance(column, Discrete)]
     numeric = [place for place, column in enumerate(schema) if isinstance(column, Numeric)]
-    check_count(count)
-    if isinstance(k, bool) or not isinstance(k, int) or k < 2:
-        raise WorkloadError(f"k must be a whole number of at least 2, not {k!r}")
+    count = whole("count", count, 1, CELL_LIMIT)
+    seed = whole("seed", seed, 0, 2**63 - 1)
+    k = whole("k", k, 2, len(schema))
     if not discrete or len(numeric) < k - 1:
         raise WorkloadError(
             f"{k}-way prefixes need a discrete and {k - 1} numeric columns; "
@@ -158,9 +159,7 @@ def random_prefixes(schema: Schema, count: int, seed: int = 0, *, k: int = 3) ->
     category = np.array(discrete)[rng.integers(len(discrete), size=count)]
     sizes = np.array([_values(schema, place) for place in range(len(schema))])
     value = rng.integers(sizes[category])
-    # The first k - 1 places of a random order of the numeric columns.
-    order = np.argsort(rng.random((count, len(numeric))), axis=1)[:, : k - 1]
-    numbers = np.array(numeric)[order]
+    numbers = np.array(numeric)[_distinct(rng, count, len(numeric), k - 1)]
     bounds = np.array(
         [column.bounds if isinstance(column, Numeric) else (0, 0) for column in schema],
         dtype=np.float64,
@@ -175,7 +174,13 @@ def _values(schema: Schema, place: int) -> int:
     return len(column.values) + column.nullable if isinstance(column, Discrete) else 1
 
 
-def check_count(count: object) -> None:
-    """Refuse a number of queries that is none, or too large."""
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= CELL_LIMIT:
-        raise WorkloadError(f"count must be a whole number from 1 to {CELL_LIMIT:,}, not {count!r}")
+def _distinct(rng: np.random.Generator, count: int, choices: int, picks: int) -> NDArray[np.int64]:
+    """For each query some different choices, all equally likely, in random order."""
+    chosen = np.empty((count, picks), dtype=np.int64)
+    for pick in range(picks):
+        drawn = rng.integers(choices - pick, size=count)
+        # The drawn-th of those that are left: step over each one taken, from the lowest on.
+        for taken in np.sort(chosen[:, :pick], axis=1).T:
+            drawn += drawn >= taken
+        chosen[:, pick] = drawn
+    return chosen

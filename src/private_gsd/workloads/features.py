@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_gsd.errors import WorkloadError
+from private_gsd.errors import SchemaError, WorkloadError
 from private_gsd.schema import Date, Datetime, Discrete, Numeric, Real
 from private_gsd.workloads.conditions import is_between, is_null, is_value
 
@@ -94,8 +93,6 @@ def tree_features(schema: Schema, position: int, depth: int) -> tuple[Feature, .
     column = schema.columns[position]
     assert isinstance(column, Numeric)
     low, high = column.bounds
-    if not isinstance(column, Real):
-        depth = min(depth, max(1, math.ceil(math.log2(high - low + 1))))
     # Fractions of powers of two are exact, so that each level's cuts are among the next one's.
     return tuple(
         Feature(
@@ -104,8 +101,16 @@ def tree_features(schema: Schema, position: int, depth: int) -> tuple[Feature, .
             tuple(low + (high - low) * (cut / 2**level) for cut in range(1, 2**level)),
             column.nullable,
         )
-        for level in range(1, depth + 1)
+        for level in range(1, tree_depth(column, depth) + 1)
     )
+
+
+def tree_depth(column: Numeric, depth: int) -> int:
+    """How many levels of a column's tree say something new."""
+    if isinstance(column, Real):
+        return depth
+    low, high = column.bounds
+    return min(depth, max(1, math.ceil(math.log2(high - low + 1))))
 
 
 def range_features(
@@ -122,10 +127,7 @@ def range_features(
     spans = []
     for interval in intervals:
         start, stop = _ends(column, interval)
-        if isinstance(column, Real):
-            stop = math.inf if stop == high else stop
-        else:
-            stop += 1
+        stop = stop if not isinstance(column, Real) or stop < high else math.inf
         spans.append((start if start > low else -math.inf, stop if stop <= high else math.inf))
     if len(set(spans)) < len(spans):
         raise WorkloadError(f"column {column.name!r}: the same interval is given twice")
@@ -160,34 +162,52 @@ def _disjoint(position: int, column: Column, spans: Sequence[tuple[float, float]
 
 
 def _ends(column: Numeric, interval: tuple[Any, Any]) -> tuple[float, float]:
-    """The ends of an interval on the encoded scale."""
+    """Where an interval begins, and where it ends without including the end."""
     try:
-        start, stop = interval
+        first, last = interval
     except (TypeError, ValueError):
         raise WorkloadError(
             f"column {column.name!r}: an interval is a pair (lower, upper), not {interval!r}"
         ) from None
+    start, final = _number(column, first), _number(column, last)
     low, high = column.bounds
-    ends = []
-    for end in (start, stop):
-        if isinstance(column, Date | Datetime):
-            if isinstance(end, str):
-                with suppress(ValueError):
-                    end = dt.datetime.fromisoformat(end)
-            if not isinstance(end, dt.date):
-                raise WorkloadError(
-                    f"column {column.name!r}: the ends of an interval are dates, not {end!r}"
-                )
-            end = np.array(end, dtype=f"datetime64[{column.unit}]").astype(np.int64).item()
-        elif isinstance(end, bool) or not isinstance(end, int | float) or math.isnan(end):
-            raise WorkloadError(
-                f"column {column.name!r}: the ends of an interval are numbers, not {end!r}"
-            )
-        if not low <= end <= high:
-            raise WorkloadError(
-                f"column {column.name!r}: interval {interval!r} leaves the domain, {column.domain}"
-            )
-        ends.append(float(end))
-    if ends[0] > ends[1] or (ends[0] == ends[1] and isinstance(column, Real)):
+    whole_day = isinstance(column, Datetime) and _is_day(last)
+    if isinstance(column, Datetime) and whole_day:  # its last moment, and not its first
+        day = np.array(column.moment(last), dtype="datetime64[D]") + 1
+        final = float(day.astype(f"datetime64[{column.unit}]").astype(np.int64)) - 1
+    if start < low or (final > high and not whole_day):
+        raise WorkloadError(
+            f"column {column.name!r}: interval {interval!r} leaves the domain, {column.domain}"
+        )
+    if start > final or (start == final and isinstance(column, Real)):
         raise WorkloadError(f"column {column.name!r}: interval {interval!r} is empty")
-    return ends[0], ends[1]
+    return start, final if isinstance(column, Real) else final + 1
+
+
+def _is_day(end: object) -> bool:
+    """Whether a date is given without a time."""
+    if isinstance(end, str):
+        return len(end) == 10
+    return isinstance(end, dt.date) and not isinstance(end, dt.datetime)
+
+
+def _number(column: Numeric, end: Any) -> float:
+    """One end of an interval, on the encoded scale."""
+    if isinstance(column, Date | Datetime):
+        try:
+            moment = column.moment(end)
+        except SchemaError:
+            raise WorkloadError(
+                f"column {column.name!r}: the ends of an interval are dates, not {end!r}"
+            ) from None
+        return float(np.array(moment, dtype=f"datetime64[{column.unit}]").astype(np.int64))
+    if isinstance(end, bool) or not isinstance(end, int | float | np.integer | np.floating):
+        raise WorkloadError(
+            f"column {column.name!r}: the ends of an interval are numbers, not {end!r}"
+        )
+    if math.isnan(end) or (not isinstance(column, Real) and end != int(end)):
+        kind = "numbers" if isinstance(column, Real) else "whole numbers"
+        raise WorkloadError(
+            f"column {column.name!r}: the ends of an interval are {kind}, not {end!r}"
+        )
+    return float(end)

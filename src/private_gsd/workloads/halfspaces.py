@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from private_gsd.errors import WorkloadError
 from private_gsd.kernels.halfspaces import count_halfspaces
 from private_gsd.schema import Discrete, Numeric
-from private_gsd.workloads.conjunctions import check_count
-from private_gsd.workloads.workload import Family, Neighbours, Workload
+from private_gsd.workloads.checks import whole
+from private_gsd.workloads.workload import CELL_LIMIT, Family, Neighbours, Workload
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 # Queries are drawn and counted in blocks of this many: the coefficients of a few hundred
 # dimensions then stay in the second-level cache.
 BLOCK_QUERIES = 256
+MAX_DIMENSIONS = 2**16  # a block of coefficients then takes 64 MiB
 
 
 class Halfspaces(Family):
@@ -33,12 +35,21 @@ class Halfspaces(Family):
     Attributes:
         seed: What the queries are drawn from.
         indices: Which of the queries that the seed gives.
+
+    Where queries were saved, ``kept`` has their coefficients and thresholds as they were drawn.
     """
 
-    def __init__(self, schema: Schema, seed: int, indices: NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        seed: int,
+        indices: NDArray[np.int64],
+        kept: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None,
+    ) -> None:
         self.schema = schema
         self.seed = seed
         self.indices = indices
+        self._kept = kept
         self._discrete = [p for p, column in enumerate(schema) if isinstance(column, Discrete)]
         self._numeric = [p for p, column in enumerate(schema) if isinstance(column, Numeric)]
         sizes = [
@@ -64,7 +75,10 @@ class Halfspaces(Family):
 
     def select(self, groups: NDArray[np.int64]) -> Halfspaces:
         """Some of the queries."""
-        return Halfspaces(self.schema, self.seed, self.indices[groups])
+        kept = None
+        if self._kept is not None:
+            kept = self._kept[0][:, groups], self._kept[1][groups]
+        return Halfspaces(self.schema, self.seed, self.indices[groups], kept)
 
     def describe(self, group: int) -> str:
         """The query's number: its coefficients would fill a page."""
@@ -78,6 +92,8 @@ class Halfspaces(Family):
         self, queries: NDArray[np.int64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Coefficients (dimensions x queries) and thresholds of some of our queries."""
+        if self._kept is not None:
+            return np.ascontiguousarray(self._kept[0][:, queries]), self._kept[1][queries]
         wanted = self.indices[queries]
         coefficients = np.empty((self.dimensions, len(wanted)), dtype=np.float32)
         thresholds = np.empty(len(wanted), dtype=np.float32)
@@ -139,5 +155,12 @@ def random_halfspaces(schema: Schema, count: int, seed: int = 0) -> Workload:
         count: How many.
         seed: Which ones; the queries are public.
     """
-    check_count(count)
-    return Workload(schema, (Halfspaces(schema, seed, np.arange(count)),))
+    count = whole("count", count, 1, CELL_LIMIT)
+    seed = whole("seed", seed, 0, 2**63 - 1)
+    family = Halfspaces(schema, seed, np.arange(count))
+    if family.dimensions > MAX_DIMENSIONS:
+        raise WorkloadError(
+            f"the one-hot encoding has {family.dimensions:,} dimensions, more than the "
+            f"{MAX_DIMENSIONS:,} allowed; leave out the columns with the most values"
+        )
+    return Workload(schema, (family,))

@@ -5,6 +5,7 @@ A group is one set of columns with all its tables (a tree has one for each level
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 import warnings
@@ -14,15 +15,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from private_gsd.errors import WorkloadError, did_you_mean
+from private_gsd.errors import WorkloadError
 from private_gsd.schema import Discrete, Numeric
+from private_gsd.workloads.checks import position_of, whole
 from private_gsd.workloads.features import (
     Feature,
     discrete_feature,
     range_features,
+    tree_depth,
     tree_features,
 )
-from private_gsd.workloads.tables import Marginal, Plan
+from private_gsd.workloads.tables import Marginal, Plan, atoms_of, views_of
 from private_gsd.workloads.workload import CELL_LIMIT, Family, Neighbours, Workload
 
 if TYPE_CHECKING:
@@ -33,8 +36,22 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
 
 
+# Tables are counted at their finest: more of such cells than this are refused, like the queries.
+FINEST_LIMIT = 2**25
+GROUP_LIMIT = 2**19
+MAX_DEPTH = 14
+
+
 class SkippedWarning(UserWarning):
-    """Some column sets have more cells than ``max_cells`` and are left out of a workload."""
+    """Some column sets have more cells than ``max_cells`` and are left out of a workload.
+
+    Attributes:
+        sets: The names of the columns of each.
+    """
+
+    def __init__(self, message: str, sets: Sequence[tuple[str, ...]] = ()) -> None:
+        super().__init__(message)
+        self.sets = tuple(sets)
 
 
 class Marginals(Family):
@@ -43,6 +60,16 @@ class Marginals(Family):
     def __init__(self, schema: Schema, groups: Iterable[Marginal]) -> None:
         self.schema = schema
         self.groups = tuple(groups)
+        finest = {views_of(group) for group in self.groups}
+        cells = sum(
+            math.prod(atoms_of(schema.columns[view.position], view) for view in each)
+            for each in finest
+        )
+        if cells > FINEST_LIMIT:
+            raise WorkloadError(
+                f"the marginals would be counted in {cells:,} cells, more than the "
+                f"{FINEST_LIMIT:,} allowed; take fewer columns, levels or intervals at once"
+            )
 
     @cached_property
     def group_sizes(self) -> NDArray[np.int64]:
@@ -129,15 +156,26 @@ def categorical_marginals(
         max_cells: Leave out sets with more cells than this, with a warning that names them.
     """
     if sets is None:
-        found = _discrete(schema) if columns is None else [_position(schema, c) for c in columns]
-        chosen: Iterable[tuple[int, ...]] = _combinations(found, k, "discrete")
+        names = columns if columns is not None else _names(schema, Discrete)
+        found = _places(schema, names)
+        if not found:
+            raise WorkloadError("there is no categorical or boolean column to combine")
+        k = whole("k", k, 1, len(found))
+        chosen: Iterable[tuple[int, ...]] = _combined([(found, k)])
     else:
-        chosen = _named(schema, sets)
+        chosen = list(_named(schema, sets))
+    features: dict[int, Feature] = {}
+
+    def sizes(places: tuple[int, ...]) -> int:
+        return math.prod(_values(schema, place) for place in places)
 
     def make(places: tuple[int, ...]) -> Marginal:
-        return Marginal((tuple(_categorical(schema, place) for place in places),))
+        for place in places:
+            if place not in features:
+                features[place] = discrete_feature(schema, place)
+        return Marginal((tuple(features[place] for place in places),))
 
-    return _workload(schema, chosen, make, max_cells)
+    return _workload(schema, chosen, sizes, make, max_cells)
 
 
 def tree_marginals(
@@ -163,47 +201,71 @@ def tree_marginals(
             there is one for "all" combinations of levels.
         max_cells: Leave out sets with more cells than this, with a warning that names them.
     """
-    if not isinstance(depth, int) or not 1 <= depth <= 20:
-        raise WorkloadError(f"depth must be a whole number from 1 to 20, not {depth!r}")
+    depth = whole("depth", depth, 1, MAX_DEPTH)
     if levels not in ("same", "all"):
         raise WorkloadError(f"levels must be 'same' or 'all', not {levels!r}")
     if sets is None:
+        k = whole("k", k, 1, len(schema))
         categorical = min(1, k - 1) if categorical is None else categorical
-        if not 0 <= categorical < k:
-            raise WorkloadError("a tree marginal has at least one numeric column: categorical < k")
-        chosen: Iterable[tuple[int, ...]] = [
-            (*discrete, *numeric)
-            for discrete in _combinations(_discrete(schema), categorical, "discrete")
-            for numeric in _combinations(_numeric(schema), k - categorical, "numeric")
-        ]
+        categorical = whole("categorical", categorical, 0, k - 1)
+        discrete, numeric = _names(schema, Discrete), _names(schema, Numeric)
+        if len(discrete) < categorical or len(numeric) < k - categorical:
+            raise WorkloadError(
+                f"{categorical} discrete and {k - categorical} numeric columns are needed; "
+                f"the schema has {len(discrete)} and {len(numeric)}"
+            )
+        chosen: Iterable[tuple[int, ...]] = _combined(
+            [
+                (_places(schema, discrete), categorical),
+                (_places(schema, numeric), k - categorical),
+            ]
+        )
     else:
         chosen = list(_named(schema, sets))
-    trees = {
-        place: tree_features(schema, place, depth)
-        for place in {place for places in chosen for place in places}
-        if isinstance(schema.columns[place], Numeric)
-    }
+    features: dict[int, tuple[Feature, ...]] = {}
 
-    def make(places: tuple[int, ...]) -> Marginal:
-        each = [
-            trees[place] if place in trees else (discrete_feature(schema, place),)
-            for place in places
-        ]
-        if not any(place in trees for place in places):
+    def cells(place: int) -> list[int]:
+        """The cells of each feature of a column."""
+        column = schema.columns[place]
+        if isinstance(column, Numeric):
+            return [2**level + column.nullable for level in range(1, tree_depth(column, depth) + 1)]
+        return [_values(schema, place)]
+
+    def sizes(places: tuple[int, ...]) -> int:
+        each = [cells(place) for place in places]
+        if not any(isinstance(schema.columns[place], Numeric) for place in places):
             names = ", ".join(schema.names[place] for place in places)
             raise WorkloadError(f"columns {names}: a tree marginal needs a numeric column")
         if levels == "all":
+            return math.prod(sum(column) for column in each)
+        deepest = max(len(column) for column in each)
+        return sum(
+            math.prod(column[min(level, len(column) - 1)] for column in each)
+            for level in range(deepest)
+        )
+
+    def make(places: tuple[int, ...]) -> Marginal:
+        for place in places:
+            if place not in features:
+                numeric = isinstance(schema.columns[place], Numeric)
+                features[place] = (
+                    tree_features(schema, place, depth)
+                    if numeric
+                    else (discrete_feature(schema, place),)
+                )
+        each = [features[place] for place in places]
+        if levels == "all":
             return Marginal(tuple(itertools.product(*each)))
         # A column with fewer levels stays at its finest.
-        deepest = max(len(features) for features in each)
+        deepest = max(len(column) for column in each)
         return Marginal(
             tuple(
-                tuple(features[min(level, len(features) - 1)] for features in each)
+                tuple(column[min(level, len(column) - 1)] for column in each)
                 for level in range(deepest)
             )
         )
 
-    return _workload(schema, chosen, make, max_cells)
+    return _workload(schema, chosen, sizes, make, max_cells)
 
 
 def range_marginals(
@@ -223,9 +285,11 @@ def range_marginals(
         k: How many of the columns a marginal has; all of them by default.
         max_cells: Leave out sets with more cells than this, with a warning that names them.
     """
+    if not columns:
+        raise WorkloadError("no column was given")
     features: dict[int, tuple[Feature, ...]] = {}
     for name, intervals in columns.items():
-        place = _position(schema, name)
+        place = position_of(schema, name)
         discrete = isinstance(schema.columns[place], Discrete)
         if discrete != isinstance(intervals, EllipsisType):
             wanted = "..." if discrete else "a list of intervals"
@@ -238,99 +302,105 @@ def range_marginals(
         else:
             features[place] = range_features(schema, place, intervals)
 
+    def sizes(places: tuple[int, ...]) -> int:
+        return math.prod(sum(each.size for each in features[place]) for place in places)
+
     def make(places: tuple[int, ...]) -> Marginal:
         return Marginal(tuple(itertools.product(*(features[place] for place in places))))
 
-    chosen = _combinations(list(features), len(features) if k is None else k, "given")
-    return _workload(schema, chosen, make, max_cells)
+    k = len(features) if k is None else whole("k", k, 1, len(features))
+    return _workload(schema, _combined([(list(features), k)]), sizes, make, max_cells)
 
 
 def _workload(
     schema: Schema,
     chosen: Iterable[tuple[int, ...]],
+    sizes: Callable[[tuple[int, ...]], int],
     make: Callable[[tuple[int, ...]], Marginal],
     max_cells: int | None,
 ) -> Workload:
-    """Make the marginals, or refuse them before any cell is allocated."""
-    groups, skipped, total = [], [], 0
+    """Make the marginals, or refuse them by their sizes before any of them is made."""
+    if max_cells is not None:
+        max_cells = whole("max_cells", max_cells, 1, CELL_LIMIT)
+    kept: list[tuple[int, ...]] = []
+    skipped: list[tuple[int, ...]] = []
+    total = 0
     for places in chosen:
-        group = make(places)
-        if max_cells is not None and group.size > max_cells:
-            skipped.append(group)
-            continue
-        total += group.size
-        groups.append(group)
-    family = Marginals(schema, groups)
+        size = sizes(places)
+        if max_cells is not None and size > max_cells:
+            skipped.append(places)
+        else:
+            total += size
+            kept.append(places)
     if total > CELL_LIMIT:
         raise WorkloadError(
             f"the marginals have {total:,} cells, more than the {CELL_LIMIT:,} allowed; "
-            f"the largest are {_largest(schema, groups)}. Leave columns out, or skip large sets "
-            "with max_cells=…"
+            f"the largest are {_largest(schema, kept, sizes, 5)}. Leave columns out, or skip large "
+            "sets with max_cells=…"
         )
     if skipped:
-        warnings.warn(
+        named = [tuple(schema.names[place] for place in places) for places in skipped]
+        message = (
             f"left out {len(skipped):,} column sets with more than {max_cells:,} cells: "
-            f"{_largest(schema, skipped)}",
-            SkippedWarning,
-            stacklevel=3,
+            f"{_largest(schema, skipped, sizes, 50)}"
         )
-    if not groups:
+        warnings.warn(SkippedWarning(message, named), stacklevel=3)
+    if not kept:
         raise WorkloadError("no column set is left" if skipped else "no column set was chosen")
-    return Workload(schema, (family,))
+    return Workload(schema, (Marginals(schema, map(make, kept)),))
 
 
-def _largest(schema: Schema, groups: list[Marginal], shown: int = 5) -> str:
-    family = Marginals(schema, sorted(groups, key=lambda group: -group.size))
+def _largest(
+    schema: Schema,
+    sets: list[tuple[int, ...]],
+    sizes: Callable[[tuple[int, ...]], int],
+    shown: int,
+) -> str:
+    largest = heapq.nlargest(shown, sets, key=sizes)
     listed = [
-        f"{family.describe(number)} ({group.size:,} cells)"
-        for number, group in enumerate(family.groups[:shown])
+        f"{' x '.join(schema.names[place] for place in places)} ({sizes(places):,} cells)"
+        for places in largest
     ]
-    return ", ".join(listed) + (f" and {len(groups) - shown:,} more" * (len(groups) > shown))
+    return ", ".join(listed) + (f" and {len(sets) - shown:,} more" * (len(sets) > shown))
 
 
-def _combinations(places: Sequence[int], k: int, what: str) -> Iterable[tuple[int, ...]]:
-    if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k <= len(places):
-        raise WorkloadError(f"k must be from 1 to the {len(places)} {what} columns, not {k!r}")
-    number = math.comb(len(places), k)
-    if number > CELL_LIMIT:
+def _combined(parts: Sequence[tuple[Sequence[int], int]]) -> Iterable[tuple[int, ...]]:
+    """All ways to take so many of each list of columns."""
+    number = math.prod(math.comb(len(places), k) for places, k in parts)
+    if number > GROUP_LIMIT:
         raise WorkloadError(
-            f"{len(places)} columns have {number:,} {k}-way marginals, more than the "
-            f"{CELL_LIMIT:,} cells allowed; choose columns or sets"
+            f"these columns have {number:,} marginals, more than the {GROUP_LIMIT:,} allowed; "
+            "choose columns or sets"
         )
-    return itertools.combinations(places, k)
+    ways = (itertools.combinations(places, k) for places, k in parts)
+    return [tuple(itertools.chain(*each)) for each in itertools.product(*ways)]
 
 
-def _categorical(schema: Schema, place: int) -> Feature:
+def _values(schema: Schema, place: int) -> int:
     column = schema.columns[place]
     if not isinstance(column, Discrete):
         raise WorkloadError(
             f"column {column.name!r} is {column.kind}, not categorical or boolean; "
             "use tree_marginals or range_marginals"
         )
-    return discrete_feature(schema, place)
+    return len(column.values) + column.nullable
 
 
 def _named(schema: Schema, sets: Iterable[Sequence[str]]) -> Iterable[tuple[int, ...]]:
     for names in sets:
         if isinstance(names, str):
             raise WorkloadError(f"a column set is a list of names, not {names!r}")
-        places = tuple(_position(schema, name) for name in names)
-        if not places or len(set(places)) < len(places):
-            raise WorkloadError(f"a column set names each column once, not {list(names)!r}")
-        yield places
+        if not names:
+            raise WorkloadError("a column set is empty")
+        yield tuple(_places(schema, names))
 
 
-def _position(schema: Schema, name: str) -> int:
-    if name not in schema:
-        raise WorkloadError(
-            f"no column {name!r} in the schema{did_you_mean(str(name), schema.names)}"
-        )
-    return schema.names.index(name)
+def _places(schema: Schema, names: Sequence[str]) -> list[int]:
+    places = [position_of(schema, name) for name in names]
+    if len(set(places)) < len(places):
+        raise WorkloadError(f"name each column once, not {list(names)!r}")
+    return places
 
 
-def _discrete(schema: Schema) -> list[int]:
-    return [place for place, column in enumerate(schema) if isinstance(column, Discrete)]
-
-
-def _numeric(schema: Schema) -> list[int]:
-    return [place for place, column in enumerate(schema) if isinstance(column, Numeric)]
+def _names(schema: Schema, sort: type) -> list[str]:
+    return [column.name for column in schema if isinstance(column, sort)]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from private_gsd.errors import WorkloadError
+from private_gsd.workloads.checks import group_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -156,11 +157,7 @@ class Workload:
 
     def select(self, groups: Sequence[int] | NDArray[np.int64]) -> Workload:
         """The workload of some of the groups, in their old order."""
-        wanted = np.unique(np.asarray(groups, dtype=np.int64))
-        if len(wanted) != len(groups):
-            raise WorkloadError("a group was selected twice")
-        if not len(wanted) or wanted[0] < 0 or wanted[-1] >= self.num_groups:
-            raise WorkloadError(f"select some of the groups 0 to {self.num_groups - 1:,}")
+        wanted = np.sort(group_numbers(groups, self.num_groups))
         chosen = []
         first = 0
         for family in self.families:
@@ -171,8 +168,8 @@ class Workload:
             first = last
         return Workload(self.schema, tuple(chosen))
 
-    def sensitivities(self, neighbours: Neighbours = "replace-one") -> NDArray[np.float64]:
-        """The L2 sensitivity of each group's counts, for two tables that differ in one person.
+    def squared_sensitivities(self, neighbours: Neighbours = "replace-one") -> NDArray[np.float64]:
+        """The square of each group's L2 sensitivity: a whole number, and so exact.
 
         Args:
             neighbours: "replace-one", where one row is another (the number of rows is public, as in
@@ -182,14 +179,28 @@ class Workload:
             raise WorkloadError(
                 f"neighbours must be 'replace-one' or 'add-remove', not {neighbours!r}"
             )
-        parts = [family.squared_sensitivities(neighbours) for family in self.families]
-        return np.sqrt(np.concatenate(parts))
+        return np.concatenate(
+            [family.squared_sensitivities(neighbours) for family in self.families]
+        )
+
+    def sensitivities(self, neighbours: Neighbours = "replace-one") -> NDArray[np.float64]:
+        """The L2 sensitivity of each group's counts, for two tables that differ in one person."""
+        return rounded_up_root(self.squared_sensitivities(neighbours))
 
     def sensitivity(
-        self, groups: Sequence[int] | None = None, neighbours: Neighbours = "replace-one"
+        self,
+        groups: Sequence[int] | NDArray[np.int64] | None = None,
+        neighbours: Neighbours = "replace-one",
     ) -> float:
         """The L2 sensitivity of the counts of some groups together, or of all."""
-        each = self.sensitivities(neighbours)
+        squares = self.squared_sensitivities(neighbours)
         if groups is not None:
-            each = each[np.asarray(groups, dtype=np.int64)]
-        return float(np.sqrt(np.sum(each**2)))
+            squares = squares[group_numbers(groups, self.num_groups)]
+        return float(rounded_up_root(squares.sum(keepdims=True))[0])
+
+
+def rounded_up_root(squares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Square roots that are never below the true ones: a sensitivity must not be understated."""
+    roots = np.sqrt(squares)
+    exact = np.rint(roots) ** 2 == squares
+    return np.where(exact, roots, np.nextafter(roots, np.inf))

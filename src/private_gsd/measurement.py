@@ -1,0 +1,277 @@
+"""Measurements: noisy answers and their variance, all that crosses from the sensitive side.
+
+They are saved before any search starts, so that a run that dies goes on from them and spends
+nothing more. A saved folder holds ``measurements.json`` and one file of arrays; the JSON is written
+last, in one step, and knows the checksum of the arrays: a folder is whole or it is not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from private_gsd.errors import MeasurementError, SchemaError, WorkloadError
+from private_gsd.privacy.release import release_counts
+from private_gsd.schema import Schema
+from private_gsd.workloads import Workload, categorical_marginals
+from private_gsd.workloads.serial import dump_workload, load_workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from private_gsd.answering import ExactAnswers
+    from private_gsd.privacy.accountant import Accountant
+    from private_gsd.privacy.mechanisms import NoiseSource
+    from private_gsd.workloads import Neighbours
+
+FORMAT = "private-gsd measurements"
+VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """Noisy answers to some groups of queries.
+
+    Attributes:
+        workload: The groups that were measured.
+        counts: For every query, the noisy count of rows.
+        scales: For every group, the standard deviation of the noise, in rows.
+        rows: The number of rows, public or measured.
+        charges: For every group, the charge that paid for it; empty for evidence from outside.
+        private: Whether all noise came from a source that may be called private.
+        neighbours: Which tables count as neighbours.
+    """
+
+    workload: Workload
+    counts: NDArray[np.float64]
+    scales: NDArray[np.float64]
+    rows: int
+    charges: tuple[str, ...]
+    private: bool
+    neighbours: Neighbours = "replace-one"
+
+    def __post_init__(self) -> None:
+        groups = self.workload.num_groups
+        if self.counts.shape != (self.workload.size,) or self.scales.shape != (groups,):
+            raise MeasurementError("there must be a count for every query, a scale for every group")
+        if len(self.charges) != groups:
+            raise MeasurementError("there must be a charge for every group")
+        if not np.isfinite(self.counts).all() or not (
+            np.isfinite(self.scales).all() and (self.scales > 0).all()
+        ):
+            raise MeasurementError("counts and scales must be finite, and scales positive")
+        if isinstance(self.rows, bool) or not isinstance(self.rows, int) or self.rows < 1:
+            raise MeasurementError(f"rows must be a whole number of at least 1, not {self.rows!r}")
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """For every query, the noisy share of rows, â in the paper. It may leave [0, 1]."""
+        return self.counts / self.rows
+
+    @property
+    def variances(self) -> NDArray[np.float64]:
+        """For every query, the variance of its share."""
+        return np.repeat((self.scales / self.rows) ** 2, self.workload.group_sizes)
+
+    def __add__(self, other: object) -> Measurements:
+        if not isinstance(other, Measurements):
+            return NotImplemented
+        if (self.rows, self.neighbours) != (other.rows, other.neighbours):
+            raise MeasurementError("measurements of different tables cannot be joined")
+        return Measurements(
+            self.workload + other.workload,
+            np.concatenate([self.counts, other.counts]),
+            np.concatenate([self.scales, other.scales]),
+            self.rows,
+            self.charges + other.charges,
+            self.private and other.private,
+            self.neighbours,
+        )
+
+    def __repr__(self) -> str:
+        private = "" if self.private else ", NOT private"
+        return f"<Measurements of {self.workload.num_groups:,} groups{private}>"
+
+    @classmethod
+    def from_marginals(
+        cls,
+        schema: Schema,
+        rows: int,
+        evidence: Iterable[tuple[Sequence[str], Any, float]],
+        *,
+        private: bool = True,
+    ) -> Measurements:
+        """Noisy marginals that were measured elsewhere, to be used together with ours.
+
+        Args:
+            schema: The public schema.
+            rows: The number of rows of the table they come from.
+            evidence: For each marginal its columns (discrete ones), its noisy counts in the order
+                of the columns' values (nulls last), and the standard deviation of its noise.
+            private: Whether they are; their guarantee is outside our ledger.
+        """
+        parts = []
+        for columns, values, sigma in evidence:
+            workload = categorical_marginals(schema, sets=[columns])
+            counts = np.asarray(values, dtype=np.float64).ravel()
+            if counts.size != workload.size:
+                raise MeasurementError(
+                    f"the marginal of {' x '.join(columns)} has {workload.size:,} cells, "
+                    f"not {counts.size:,}"
+                )
+            scale = np.array([sigma], dtype=np.float64)
+            parts.append(cls(workload, counts, scale, rows, ("",), private))
+        if not parts:
+            raise MeasurementError("no evidence was given")
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        return total
+
+    def save(self, folder: str | Path) -> None:
+        """Write a folder; one that was there is replaced in one step, or stays as it was."""
+        folder = Path(folder)
+        families, arrays = dump_workload(self.workload)
+        buffer = io.BytesIO()
+        np.savez(buffer, allow_pickle=False, counts=self.counts, scales=self.scales, **arrays)
+        content = buffer.getvalue()
+        digest = hashlib.sha256(content).hexdigest()
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "private": self.private,
+            "rows": self.rows,
+            "neighbours": self.neighbours,
+            "charges": list(self.charges),
+            "schema": self.workload.schema.to_toml(),
+            "families": families,
+            "arrays": f"arrays-{digest[:16]}.npz",
+            "sha256": digest,
+        }
+        text = json.dumps(document, indent=1, ensure_ascii=False)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_durably(folder / f"arrays-{digest[:16]}.npz", content)
+            write_durably(folder / "measurements.json", text.encode())
+            for old in folder.glob("arrays-*.npz"):
+                if old.name != document["arrays"]:
+                    old.unlink()
+        except OSError as error:
+            raise MeasurementError(f"{folder}: cannot be written: {error.strerror}") from None
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Measurements:
+        """Read what ``save`` wrote, and refuse anything else."""
+        folder = Path(folder)
+        path = folder / "measurements.json"
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            if document["format"] != FORMAT or document["version"] != VERSION:
+                raise MeasurementError(
+                    f"{path}: expected {FORMAT!r} of version {VERSION}, "
+                    f"found {document['format']!r} of version {document['version']!r}"
+                )
+            content = (folder / Path(document["arrays"]).name).read_bytes()
+            if hashlib.sha256(content).hexdigest() != document["sha256"]:
+                raise MeasurementError(f"{folder}: {document['arrays']} was changed or is torn")
+            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+                values = dict(arrays)
+            schema = Schema.from_toml(document["schema"])
+            return cls(
+                load_workload(schema, document["families"], values),
+                values["counts"],
+                values["scales"],
+                document["rows"],
+                tuple(document["charges"]),
+                document["private"],
+                document["neighbours"],
+            )
+        except FileNotFoundError as error:
+            raise MeasurementError(f"{error.filename}: no such file") from None
+        except OSError as error:
+            raise MeasurementError(f"{folder}: cannot be read: {error.strerror}") from None
+        except (
+            KeyError,
+            TypeError,
+            IndexError,
+            ValueError,  # JSON and Unicode errors are such
+            zipfile.BadZipFile,
+            SchemaError,
+            WorkloadError,
+        ) as error:
+            raise MeasurementError(f"{path}: not whole: {error}") from None
+
+
+def measure(
+    exact: ExactAnswers,
+    groups: Sequence[int],
+    units: Sequence[int],
+    *,
+    accountant: Accountant,
+    noise: NoiseSource,
+    neighbours: Neighbours = "replace-one",
+    rows: int | None = None,
+) -> Measurements:
+    """Measure some groups with noise, each with its share of the budget.
+
+    Args:
+        exact: The exact answers to a workload.
+        groups: Which of its groups.
+        units: For each, its share of the budget.
+        accountant: Charged before any noise is drawn.
+        noise: Where the noise comes from.
+        neighbours: Which tables count as neighbours.
+        rows: The number of rows to state; the table's own, which "replace-one" makes public, by
+            default. Under "add-remove" it must be given, as measured.
+    """
+    if rows is None:
+        if neighbours != "replace-one":
+            raise MeasurementError("under add-remove the number of rows is private: measure it")
+        rows = exact.rows
+    order = np.argsort(groups, kind="stable")
+    chosen = [int(groups[place]) for place in order]
+    noisy = release_counts(
+        exact,
+        chosen,
+        [int(units[place]) for place in order],
+        accountant=accountant,
+        noise=noise,
+        neighbours=neighbours,
+    )
+    return Measurements(
+        exact.workload.select(chosen),
+        noisy.counts.astype(np.float64),
+        noisy.scales,
+        rows,
+        (noisy.charge,) * len(chosen),
+        noise.private,
+        neighbours,
+    )
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Write a file so that after a crash it is there whole, or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    finally:
+        temporary.unlink(missing_ok=True)

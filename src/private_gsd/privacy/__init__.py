@@ -1,0 +1,1 @@
+"""Privacy: budget, mechanisms and ledger. The only place where noise is drawn."""

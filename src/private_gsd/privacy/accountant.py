@@ -1,0 +1,75 @@
+"""Accountants: what a release must be paid to before it exists."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from private_gsd.errors import BudgetError
+from private_gsd.privacy.budget import Budget, units_to_rho
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from private_gsd.privacy.ledger import Ledger
+
+
+class Accountant(Protocol):
+    """One method: pay, or be refused before anything is released."""
+
+    def charge(self, units: int, mechanism: str, groups: Sequence[str]) -> str:
+        """Spend units of ρ on what is about to be released; returns the charge's number."""
+
+
+@dataclass(frozen=True)
+class LedgerAccountant:
+    """Charges one dataset of a ledger, durably, on behalf of one run."""
+
+    ledger: Ledger
+    dataset: str
+    run: str
+
+    def charge(self, units: int, mechanism: str, groups: Sequence[str]) -> str:
+        """Committed to disk when this returns."""
+        charge = self.ledger.charge(
+            self.dataset, units, mechanism=mechanism, groups=tuple(groups), run=self.run
+        )
+        return str(charge.id)
+
+
+@dataclass
+class LocalAccountant:
+    """Counts what one process spends, where there is no ledger. It forgets when the process ends.
+
+    >>> accountant = LocalAccountant(Budget.from_rho(1.0, delta=1e-9))
+    >>> accountant.charge(accountant.budget.units, "discrete gaussian", ["sex x age"])
+    '1'
+    >>> accountant.charge(1, "discrete gaussian", ["one more"])
+    Traceback (most recent call last):
+        ...
+    private_gsd.errors.BudgetError: a charge of rho = 2.22045e-16 exceeds what is left, rho = 0
+    """
+
+    budget: Budget
+    charges: list[tuple[int, str, tuple[str, ...]]] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def spent(self) -> int:
+        """Units spent so far."""
+        return sum(units for units, _, _ in self.charges)
+
+    def charge(self, units: int, mechanism: str, groups: Sequence[str]) -> str:
+        """Refuses before the budget is exceeded."""
+        if isinstance(units, bool) or not isinstance(units, int) or units <= 0:
+            raise BudgetError(f"a charge is a positive number of units, not {units!r}")
+        with self._lock:
+            left = self.budget.units - self.spent
+            if units > left:
+                raise BudgetError(
+                    f"a charge of rho = {units_to_rho(units):g} exceeds what is left, "
+                    f"rho = {units_to_rho(left):g}"
+                )
+            self.charges.append((units, mechanism, tuple(groups)))
+            return str(len(self.charges))

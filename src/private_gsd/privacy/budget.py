@@ -1,0 +1,190 @@
+"""Budget: zero-concentrated differential privacy as the currency, and what it means as (ε, δ).
+
+A budget is a whole number of units of 2^-52 of ρ. Splitting and adding up are then exact, in memory
+and in the ledger: no rounding ever gives away what was not there.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+from private_gsd.errors import BudgetError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Conversion = Literal["tight", "paper"]
+
+UNITS_PER_RHO = 2**52
+MAX_RHO = 1000.0
+
+
+def delta_of(rho: float, epsilon: float) -> float:
+    """The least δ for which ρ-zCDP is known to imply (ε, δ)-DP.
+
+    Proposition 12 of Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy":
+    for every α > 1, δ = exp((α - 1)(αρ - ε)) / (α - 1) · (1 - 1/α)^α. Any α gives a valid δ, so
+    that an α found by bisection costs tightness at worst, never privacy.
+    """
+    if rho == 0:
+        return 0.0
+    # The logarithm's derivative, (2α - 1)ρ - ε + log(1 - 1/α), grows with α.
+    low, high = 1.0, (epsilon + 1) / (2 * rho) + 2
+    for _ in range(100):
+        alpha = (low + high) / 2
+        if alpha <= 1.0 or (2 * alpha - 1) * rho - epsilon + math.log1p(-1 / alpha) < 0:
+            low = alpha
+        else:
+            high = alpha
+    alpha = high
+    logarithm = (
+        (alpha - 1) * (alpha * rho - epsilon) + alpha * math.log1p(-1 / alpha) - math.log(alpha - 1)
+    )
+    return min(math.exp(min(logarithm, 0.0)), 1.0)
+
+
+def epsilon_of(rho: float, delta: float, conversion: Conversion = "tight") -> float:
+    """The ε that ρ-zCDP implies at δ.
+
+    Args:
+        rho: The zCDP parameter.
+        delta: The δ wanted.
+        conversion: "tight", or "paper" for the simpler and larger ρ + 2·√(ρ·ln(1/δ)).
+    """
+    check_delta(delta)
+    check_conversion(conversion)
+    if not math.isfinite(rho) or rho < 0:
+        raise BudgetError(f"rho must be a number of at least 0, not {rho!r}")
+    paper = rho + 2 * math.sqrt(rho * math.log(1 / delta))
+    if conversion == "paper" or rho == 0:
+        return paper
+    low, high = 0.0, paper
+    for _ in range(100):
+        middle = (low + high) / 2
+        if delta_of(rho, middle) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def rho_of(epsilon: float, delta: float, conversion: Conversion = "tight") -> float:
+    """The largest ρ, to rounding, whose zCDP implies (ε, δ)-DP; never one that is too large."""
+    check_epsilon(epsilon)
+    check_delta(delta)
+    check_conversion(conversion)
+    log = math.log(1 / delta)
+    paper = (math.sqrt(log + epsilon) - math.sqrt(log)) ** 2
+    if conversion == "paper":
+        rho = paper
+    else:
+        # The paper's ρ is on the safe side; look for the largest that is.
+        low, high = paper, paper
+        while high < MAX_RHO and delta_of(high, epsilon) <= delta:
+            low, high = high, 2 * high
+        for _ in range(100):
+            middle = (low + high) / 2
+            if delta_of(middle, epsilon) <= delta:
+                low = middle
+            else:
+                high = middle
+        rho = low
+    # More than all the rounding above, so that what comes out is on the safe side.
+    return rho * (1 - 1e-12)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much may be spent: ρ-zCDP, in exact units, and what it is as (ε, δ).
+
+    >>> budget = Budget.from_epsilon(1.0, delta=1e-9)
+    >>> round(budget.rho, 5), round(budget.epsilon, 9)
+    (0.01497, 1.0)
+    >>> Budget.from_epsilon(1.0, delta=1e-9, conversion="paper").rho < budget.rho
+    True
+
+    Attributes:
+        units: ρ, in units of 2^-52.
+        delta: The δ at which it is stated as (ε, δ).
+        conversion: How ρ is turned into ε.
+    """
+
+    units: int
+    delta: float
+    conversion: Conversion = "tight"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.units, bool) or not isinstance(self.units, int) or self.units <= 0:
+            raise BudgetError("the budget is empty")
+        if self.units > MAX_RHO * UNITS_PER_RHO:
+            raise BudgetError(f"rho is over {MAX_RHO:g}, which protects nobody")
+        check_delta(self.delta)
+        check_conversion(self.conversion)
+
+    @classmethod
+    def from_epsilon(cls, epsilon: float, delta: float, conversion: Conversion = "tight") -> Budget:
+        """The budget of (ε, δ)-differential privacy."""
+        return cls.from_rho(rho_of(epsilon, delta, conversion), delta, conversion)
+
+    @classmethod
+    def from_rho(cls, rho: float, delta: float, conversion: Conversion = "tight") -> Budget:
+        """The budget of ρ-zCDP; δ is needed only to state it as (ε, δ)."""
+        if isinstance(rho, bool) or not isinstance(rho, int | float) or not math.isfinite(rho):
+            raise BudgetError(f"rho must be a number, not {rho!r}")
+        return cls(math.floor(rho * UNITS_PER_RHO), delta, conversion)
+
+    @property
+    def rho(self) -> float:
+        """The zCDP parameter ρ."""
+        return units_to_rho(self.units)
+
+    @property
+    def epsilon(self) -> float:
+        """The ε at δ."""
+        return epsilon_of(self.rho, self.delta, self.conversion)
+
+    def split(self, weights: Sequence[float]) -> list[int]:
+        """Units for each part, in proportion to its weight, together never more than there are."""
+        if not weights or not all(math.isfinite(w) and w > 0 for w in weights):
+            raise BudgetError(f"weights must be positive numbers, not {list(weights)!r}")
+        total = math.fsum(weights)
+        parts = [math.floor(self.units * (weight / total)) for weight in weights]
+        while sum(parts) > self.units:  # rounding of the quotients, a few units at most
+            parts[parts.index(max(parts))] -= 1
+        if min(parts) <= 0:
+            raise BudgetError(f"the budget is too small to be split in {len(parts):,} parts")
+        return parts
+
+
+def units_to_rho(units: int) -> float:
+    """ρ of a number of units, exactly."""
+    return units / UNITS_PER_RHO
+
+
+def default_delta(rows: int) -> float:
+    """The δ of the paper, 1/N²."""
+    if rows < 2:
+        raise BudgetError(f"a table of {rows} rows has no sensible delta; give one")
+    return 1.0 / rows**2
+
+
+def check_epsilon(epsilon: object) -> None:
+    """Refuse an ε that is no positive number."""
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float):
+        raise BudgetError(f"epsilon must be a number, not {epsilon!r}")
+    if not math.isfinite(epsilon) or epsilon <= 0:
+        raise BudgetError(f"epsilon must be more than 0 and finite, not {epsilon!r}")
+
+
+def check_delta(delta: object) -> None:
+    """Refuse a δ that is not between 0 and 1."""
+    if isinstance(delta, bool) or not isinstance(delta, int | float) or not 0 < delta < 1:
+        raise BudgetError(f"delta must be more than 0 and less than 1, not {delta!r}")
+
+
+def check_conversion(conversion: object) -> None:
+    """Refuse a conversion without a name."""
+    if conversion not in get_args(Conversion):
+        raise BudgetError(f"conversion must be 'tight' or 'paper', not {conversion!r}")

@@ -1,0 +1,49 @@
+"""Checks of what people pass to the constructors of workloads."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from private_gsd.errors import WorkloadError, did_you_mean
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from private_gsd.schema import Schema
+
+
+def whole(name: str, value: Any, low: int, high: int) -> int:
+    """A whole number of any make between two bounds."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = low - 1
+    if isinstance(value, bool) or not low <= number <= high:
+        raise WorkloadError(
+            f"{name} must be a whole number from {low:,} to {high:,}, not {value!r}"
+        )
+    return number
+
+
+def group_numbers(groups: Any, number: int) -> NDArray[np.int64]:
+    """Numbers of groups: whole, within range, each once."""
+    wanted = np.asarray(groups)
+    if wanted.ndim != 1 or not wanted.size or wanted.dtype.kind not in "iu":
+        raise WorkloadError(f"give some of the groups 0 to {number - 1:,} by their numbers")
+    if wanted.min() < 0 or wanted.max() >= number:
+        raise WorkloadError(f"there are groups 0 to {number - 1:,} only")
+    if len(np.unique(wanted)) < len(wanted):
+        raise WorkloadError("a group was given twice")
+    return wanted.astype(np.int64)
+
+
+def position_of(schema: Schema, name: Any) -> int:
+    """The position of a column."""
+    if name not in schema:
+        raise WorkloadError(
+            f"no column {name!r} in the schema{did_you_mean(str(name), schema.names)}"
+        )
+    return schema.names.index(name)

@@ -1,0 +1,128 @@
+"""The budget: conversions checked against others' code, and arithmetic that gives nothing away."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import dp_accounting
+import opendp.prelude as dp
+import pytest
+from dp_accounting.rdp import RdpAccountant
+from hypothesis import given
+from hypothesis import strategies as st
+
+from private_gsd.errors import BudgetError
+from private_gsd.privacy.budget import (
+    UNITS_PER_RHO,
+    Budget,
+    default_delta,
+    delta_of,
+    epsilon_of,
+    rho_of,
+)
+
+dp.enable_features("contrib")
+rhos = st.floats(1e-7, 20)
+deltas = st.floats(1e-14, 0.1)
+
+
+@given(rhos, deltas)
+def test_the_tight_conversion_is_opendp_s(rho: float, delta: float) -> None:
+    gaussian = dp.m.make_gaussian(
+        dp.vector_domain(dp.atom_domain(T="i64")),
+        dp.l2_distance(T="f64"),
+        scale=1 / math.sqrt(2 * rho),
+    )
+    curve: Any = dp.c.make_zCDP_to_approxDP(gaussian)
+    theirs = curve.map(1.0).epsilon(delta)
+    assert epsilon_of(rho, delta) == pytest.approx(theirs, rel=1e-7)
+
+
+@pytest.mark.parametrize("rho", [1e-4, 0.01, 0.5, 3])
+@pytest.mark.parametrize("delta", [1e-10, 1e-5])
+def test_the_tight_conversion_is_that_of_dp_accounting(rho: float, delta: float) -> None:
+    """Its accountant tries a list of orders, where ours finds the best: it may be a bit looser."""
+    orders = [1 + step / 50 for step in range(1, 500)] + [1.1**step for step in range(26, 110)]
+    accountant = RdpAccountant(orders)
+    accountant.compose(dp_accounting.ZCDpEvent(rho))
+    theirs = accountant.get_epsilon(delta)
+    ours = epsilon_of(rho, delta)
+    assert ours <= theirs + 1e-9
+    assert ours == pytest.approx(theirs, rel=5e-3)
+
+
+def test_the_paper_s_conversion() -> None:
+    assert epsilon_of(0.01, 1e-6, "paper") == pytest.approx(
+        0.01 + 2 * math.sqrt(0.01 * math.log(1e6))
+    )
+    rho = rho_of(1.0, 1e-9, "paper")
+    assert rho + 2 * math.sqrt(rho * math.log(1e9)) == pytest.approx(1.0)
+
+
+@given(rhos, deltas)
+def test_the_tight_conversion_is_never_looser(rho: float, delta: float) -> None:
+    assert epsilon_of(rho, delta) <= epsilon_of(rho, delta, "paper")
+
+
+@pytest.mark.parametrize("conversion", ["tight", "paper"])
+@given(epsilon=st.floats(0.001, 30), delta=deltas)
+def test_a_budget_keeps_its_promise(conversion: Any, epsilon: float, delta: float) -> None:
+    budget = Budget.from_epsilon(epsilon, delta, conversion)
+    assert budget.epsilon <= epsilon
+    assert budget.epsilon == pytest.approx(epsilon, rel=1e-6)
+
+
+@given(st.floats(1e-6, 10), st.floats(0, 30))
+def test_delta_falls_as_epsilon_grows(rho: float, epsilon: float) -> None:
+    assert 0 <= delta_of(rho, epsilon + 0.1) <= delta_of(rho, epsilon) <= 1
+    assert delta_of(0.0, epsilon) == 0
+
+
+@given(st.floats(1e-6, 10), st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=300))
+def test_a_split_gives_away_nothing(rho: float, weights: list[float]) -> None:
+    budget = Budget.from_rho(rho, 1e-9)
+    parts = budget.split(weights)
+    assert 0 <= budget.units - sum(parts) <= 2 * len(parts)
+    for part, weight in zip(parts, weights, strict=True):
+        share = budget.units * weight / math.fsum(weights)
+        assert abs(part - share) <= 2 + share * 1e-9
+
+
+def test_units_are_exact() -> None:
+    assert Budget.from_rho(0.5, 1e-9).units == UNITS_PER_RHO // 2
+    assert Budget.from_rho(0.5, 1e-9).rho == 0.5
+    assert Budget.from_rho(0.1, 1e-9).rho <= 0.1
+
+
+def test_the_default_delta() -> None:
+    assert default_delta(1000) == pytest.approx(1e-6)
+
+
+WRONG: list[tuple[Callable[[], Any], str]] = [
+    *(
+        (lambda e=e: Budget.from_epsilon(e, 1e-9), "epsilon must be")
+        for e in (0, -1, math.nan, math.inf, "1", True)
+    ),
+    *(
+        (lambda d=d: Budget.from_epsilon(1, d), "delta must be more than 0 and less than 1")
+        for d in (0, 1, 1.5, -0.1, math.nan, "x", False)
+    ),
+    *((lambda r=r: Budget.from_rho(r, 1e-9), "rho") for r in (math.nan, math.inf, "1")),
+    (lambda: Budget.from_rho(0, 1e-9), "the budget is empty"),
+    (lambda: Budget.from_rho(5000, 1e-9), "protects nobody"),
+    (lambda: Budget.from_epsilon(1, 1e-9, "loose"), "'tight' or 'paper', not 'loose'"),  # type: ignore[arg-type]
+    (lambda: epsilon_of(-1, 1e-9), "rho must be"),
+    (lambda: Budget(5, 1e-9).split([1] * 9), "too small to be split in 9 parts"),
+    (lambda: Budget(5, 1e-9).split([]), "weights must be positive"),
+    (lambda: Budget(5, 1e-9).split([1, 0]), "weights must be positive"),
+    (lambda: default_delta(1), "no sensible delta"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), WRONG)
+def test_what_is_refused(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(BudgetError) as error:
+        make()
+    assert message in str(error.value)
