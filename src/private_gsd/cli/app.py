@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 import private_gsd
-from private_gsd.cli import demo, output, schema
+from private_gsd.cli import demo, ledger, output, schema
 from private_gsd.errors import GsdError
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app = typer.Typer(
     help="Differentially private synthetic tables, made by a genetic algorithm.",
 )
 app.add_typer(schema.app, name="schema")
+app.add_typer(ledger.app, name="ledger")
 app.command()(demo.demo)
 
 

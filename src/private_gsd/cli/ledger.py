@@ -1,0 +1,124 @@
+"""``private-gsd ledger``: give a dataset its budget, and see what was spent of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from private_gsd.cli import output
+from private_gsd.privacy.budget import Budget, Conversion, units_to_rho
+from private_gsd.privacy.ledger import Ledger
+
+if TYPE_CHECKING:
+    from private_gsd.privacy.ledger import Account, Charge
+
+app = typer.Typer(no_args_is_help=True, help="Budgets of datasets, and what was spent of them.")
+
+BAR_WIDTH = 10
+GROUPS_SHOWN = 3
+
+LedgerArgument = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")]
+
+
+@app.command()
+def create(
+    ledger_file: LedgerArgument,
+    dataset: Annotated[str, typer.Option(help="What to call the dataset.")],
+    epsilon: Annotated[float, typer.Option(help="The total that may be spent on it, ever.")],
+    delta: Annotated[float, typer.Option(help="At which delta; well below 1 / rows.")],
+    conversion: Annotated[
+        Conversion, typer.Option(help="How rho, which is spent, is turned into epsilon.")
+    ] = "tight",
+    neighbours: Annotated[
+        Literal["replace-one", "add-remove"], typer.Option(help="What the privacy of a row means.")
+    ] = "replace-one",
+) -> None:
+    """Give a dataset its budget, in a new ledger or one that exists. It cannot be changed later."""
+    budget = Budget.from_epsilon(epsilon, delta, conversion)
+    with Ledger(ledger_file) as ledger:
+        account = ledger.add_dataset(dataset, budget, neighbours)
+    output.out.print(
+        f"{escape(str(ledger_file))}: dataset {escape(repr(dataset))} may spend epsilon "
+        f"{epsilon:g} at delta {delta:g}, {neighbours}: rho {budget.rho:.6g}, "
+        f"of which {units_to_rho(account.remaining):.6g} remains",
+        soft_wrap=True,
+    )
+
+
+@app.command()
+def show(
+    ledger_file: LedgerArgument,
+    dataset: Annotated[str | None, typer.Option(help="Only this one.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print privacy records, to be published.")
+    ] = False,
+) -> None:
+    """Show what was spent, on what, and what remains. Nothing is written."""
+    with Ledger(ledger_file, create=False, read_only=True) as ledger:
+        accounts = ledger.accounts() if dataset is None else [ledger.account(dataset)]
+        names = [account.dataset for account in accounts]
+        if as_json:
+            records = [ledger.privacy_record(name) for name in names]
+            typer.echo(json.dumps(records, indent=2))
+            return
+        charges = [charge for name in names for charge in ledger.charges(name)]
+    output.out.print(accounts_table(accounts))
+    if charges:
+        output.out.print()
+        output.out.print(charges_table(charges))
+    else:
+        output.out.print("no charges yet")
+
+
+def accounts_table(accounts: list[Account]) -> Table:
+    """What each dataset has spent, and has left."""
+    table = _table("dataset", "terms", "", ">rho", ">epsilon", "spent")
+    for account in accounts:
+        budget = account.budget
+        # Whole numbers, rounded down: 100% is shown when nothing is left, and not before.
+        filled = account.spent * BAR_WIDTH // budget.units
+        percent = account.spent * 100 // budget.units
+        bar = "█" * filled + "░" * (BAR_WIDTH - filled)
+        rows = (
+            (escape(account.dataset), f"delta {budget.delta:g}", "spent", f"{bar} {percent}%"),
+            ("", account.neighbours, "remaining", ""),
+            ("", f"{budget.conversion} epsilon", "total", ""),
+        )
+        amounts = (account.spent, account.remaining, budget.units)
+        for (name, term, what, drawn), units in zip(rows, amounts, strict=True):
+            rho, epsilon = units_to_rho(units), account.epsilon_of(units)
+            table.add_row(name, term, what, f"{rho:.6g}", f"{epsilon:.6g}", drawn)
+    return table
+
+
+def charges_table(charges: list[Charge]) -> Table:
+    """Every charge, the first one first."""
+    table = _table(">id", "at (UTC)", "dataset", "run", "mechanism", "measured", ">rho")
+    for charge in charges:
+        measured = ", ".join(charge.groups[:GROUPS_SHOWN])
+        if len(charge.groups) > GROUPS_SHOWN:
+            measured += f" and {len(charge.groups) - GROUPS_SHOWN:,} more"
+        table.add_row(
+            str(charge.id),
+            charge.at[:19].replace("T", " "),
+            escape(charge.dataset),
+            escape(charge.run),
+            escape(charge.mechanism),
+            escape(measured),
+            f"{charge.rho:.4g}",
+        )
+    return table
+
+
+def _table(*headers: str) -> Table:
+    """A table; headers that start with ">" stand to the right."""
+    table = Table(header_style="bold", box=None, pad_edge=False)
+    for header in headers:
+        side: Literal["left", "right"] = "right" if header.startswith(">") else "left"
+        table.add_column(header.removeprefix(">"), justify=side, overflow="fold")
+    return table

@@ -1,0 +1,388 @@
+"""Ledger: what may be learned of each dataset in total, and every charge against it.
+
+A ledger is one SQLite file. A charge is on the disk before the noisy value it pays for is drawn: a
+run that dies in between has paid for nothing, and never the other way round. Whether a charge fits
+is decided in the transaction that writes it, so that two processes cannot both spend the last of a
+budget, and all amounts are whole units (see ``budget``), so that no rounding gives anything away.
+
+The tables only grow: triggers refuse to change or remove a row, and to charge over the total,
+whoever asks. What no file can notice is an older copy of itself put in its place: that forgets
+charges, and must never be done. A file ``-wal`` beside a ledger, in use or left by a process that
+died, is part of it: it must not be removed, nor left out of a copy. A ledger belongs on a local
+disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import stat
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from private_gsd.errors import BudgetError, LedgerError, did_you_mean, require
+from private_gsd.privacy.budget import (
+    MAX_RHO,
+    UNITS_PER_RHO,
+    Budget,
+    epsilon_of,
+    units_to_rho,
+)
+from private_gsd.privacy.ledger_file import DAMAGED, check_kind, create_file, open_file, told
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import TracebackType
+
+NEIGHBOURS = {
+    "replace-one": "tables with the same number of rows, of which one row differs; the number of "
+    "rows is public",
+    "add-remove": "tables of which one has all rows of the other and one more",
+}
+CONVERSIONS = {
+    "tight": "the least epsilon by Proposition 12 of Canonne, Kamath and Steinke, The Discrete "
+    "Gaussian for Differential Privacy",
+    "paper": "epsilon = rho + 2 sqrt(rho ln(1/delta))",
+}
+
+_ACCOUNTS = """
+SELECT name, units, delta, conversion, neighbours,
+    (SELECT coalesce(sum(units), 0) FROM charges WHERE dataset = name)
+FROM datasets
+"""
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What was taken from a dataset's budget, once and for ever.
+
+    Attributes:
+        id: Its number in the ledger, growing.
+        dataset: Whose budget.
+        run: Which run paid it.
+        at: When: ISO 8601, UTC, to the microsecond.
+        mechanism: How the noise was drawn ("discrete gaussian", "noisy top-k").
+        groups: What was measured, in words.
+        units: How much, in units of 2^-52 of ρ.
+    """
+
+    id: int
+    dataset: str
+    run: str
+    at: str
+    mechanism: str
+    groups: tuple[str, ...]
+    units: int
+
+    @property
+    def rho(self) -> float:
+        """How much, as ρ."""
+        return units_to_rho(self.units)
+
+
+@dataclass(frozen=True)
+class Account:
+    """A dataset's budget, and how much of it is spent.
+
+    Attributes:
+        dataset: The dataset's name.
+        budget: The total.
+        neighbours: Which tables the guarantee cannot tell apart.
+        spent: The sum of all charges, in units of 2^-52 of ρ.
+    """
+
+    dataset: str
+    budget: Budget
+    neighbours: str
+    spent: int
+
+    @property
+    def remaining(self) -> int:
+        """What may still be charged, in units."""
+        return self.budget.units - self.spent
+
+    @property
+    def epsilon_spent(self) -> float:
+        """The ε of all charges together, at the budget's δ."""
+        return self.epsilon_of(self.spent)
+
+    def epsilon_of(self, units: int) -> float:
+        """The ε of some units, at the budget's δ."""
+        return epsilon_of(units_to_rho(units), self.budget.delta, self.budget.conversion)
+
+
+class Ledger:
+    """A ledger file, opened; threads may share it, processes open it each for itself.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, Ledger(f"{folder}/ledger.db") as ledger:
+    ...     budget = Budget.from_rho(0.5, delta=1e-9)
+    ...     ledger.add_dataset("census", budget).remaining == budget.units
+    ...     paid = ledger.charge(
+    ...         "census", budget.units, mechanism="discrete gaussian", groups=["age"], run="first"
+    ...     )
+    ...     paid.id, ledger.account("census").remaining
+    True
+    (1, 0)
+
+    Args:
+        path: The file.
+        create: Make the file if there is none; else, refuse.
+        read_only: Only look. Works where nothing can be written, too: from a folder that is not
+            writable the file alone is read, which is refused if charges stand in its ``-wal``.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, create: bool = True, read_only: bool = False
+    ) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._connection: sqlite3.Connection | None = None
+        try:
+            file = self.path.resolve()
+        except (RuntimeError, ValueError) as error:  # links in a circle, a NUL in the name
+            raise LedgerError(f"{str(self.path)!r}: not the name of a file: {error}") from error
+        with told(self.path):
+            if create and not read_only and not file.exists():
+                create_file(file, self.path)
+            if not stat.S_ISREG(file.stat().st_mode):
+                raise LedgerError(f"{self.path}: not a file, and so not a ledger")
+            check_kind(file, self.path)
+            self._connection = open_file(file, self.path, read_only)
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; closing twice is no error."""
+        if self._process == os.getpid():
+            with self._lock, told(self.path):
+                connection, self._connection = self._connection, None
+                if connection is not None:
+                    connection.close()
+
+    def add_dataset(self, name: str, budget: Budget, neighbours: str = "replace-one") -> Account:
+        """Give a dataset its total budget. Its terms stand for ever; the same again is no error."""
+        _check_line(name, "a dataset's name")
+        if neighbours not in NEIGHBOURS:
+            raise LedgerError(f"neighbours must be one of {list(NEIGHBOURS)}, not {neighbours!r}")
+        with self._transaction("IMMEDIATE") as connection:
+            row = connection.execute(f"{_ACCOUNTS} WHERE name = ?", (name,)).fetchone()
+            if row is None:
+                connection.execute(
+                    "INSERT INTO datasets VALUES (?, ?, ?, ?, ?, ?)",
+                    (name, budget.units, budget.delta, budget.conversion, neighbours, _now()),
+                )
+        known = Account(name, budget, neighbours, 0) if row is None else _account(row)
+        if (known.budget, known.neighbours) != (budget, neighbours):
+            raise LedgerError(
+                f"{self.path}: dataset {name!r} is there already, with {_terms(known)}; its terms "
+                f"cannot become {_terms(Account(name, budget, neighbours, 0))}, since what was "
+                "released under them stays released"
+            )
+        return known
+
+    def accounts(self) -> list[Account]:
+        """All datasets, by name."""
+        with self._transaction() as connection:
+            return [_account(row) for row in connection.execute(f"{_ACCOUNTS} ORDER BY name")]
+
+    def account(self, name: str) -> Account:
+        """One dataset."""
+        with self._transaction() as connection:
+            return self._find(connection, name)
+
+    def charges(self, name: str) -> list[Charge]:
+        """All charges to a dataset, the first one first."""
+        return self._statement(name)[1]
+
+    def charge(
+        self, dataset: str, units: int, *, mechanism: str, groups: Sequence[str], run: str
+    ) -> Charge:
+        """Pay for a release, before it is made. When this returns, the charge is on the disk.
+
+        Args:
+            dataset: Whose budget.
+            units: How much, in units of 2^-52 of ρ.
+            mechanism: How the noise will be drawn.
+            groups: What will be measured, in words.
+            run: Which run pays.
+
+        Raises:
+            BudgetError: More than remains was asked for; nothing is charged.
+            LedgerError: The ledger could not take it down; nothing may be released.
+        """
+        if isinstance(units, bool) or not isinstance(units, int) or units <= 0:
+            raise BudgetError(f"a charge must be a whole number of units over 0, not {units!r}")
+        if units > MAX_RHO * UNITS_PER_RHO:
+            raise BudgetError(f"a charge of rho over {MAX_RHO:g} protects nobody")
+        _check_line(mechanism, "a mechanism")
+        _check_line(run, "a run")
+        if isinstance(groups, str) or not all(isinstance(group, str) for group in groups):
+            raise LedgerError(f"groups must be a sequence of text, not {groups!r}")
+        charge = None
+        with self._transaction("IMMEDIATE") as connection:
+            account = self._find(connection, dataset)
+            if units <= account.remaining:
+                values = (dataset, run, _now(), mechanism, json.dumps(list(groups)), units)
+                cursor = connection.execute(
+                    "INSERT INTO charges (dataset, run, at, mechanism, groups, units) "
+                    "VALUES (?, ?, ?, ?, ?, ?)",
+                    values,
+                )
+                charge = _charge((cursor.lastrowid, *values))
+        if charge is None:
+            raise BudgetError(self._refusal(account, units))
+        return charge
+
+    def privacy_record(self, name: str) -> dict[str, Any]:
+        """What is promised about a dataset and every charge, to be published as JSON."""
+        account, charges = self._statement(name)
+        budget = account.budget
+        amounts = {
+            "total": _amounts(account, budget.units),
+            "spent": _amounts(account, account.spent),
+            "remaining": _amounts(account, account.remaining),
+        }
+        spent = amounts["spent"]
+        return {
+            "dataset": name,
+            "guarantee": (
+                f"All that was released of this dataset through this ledger, taken together, is "
+                f"rho-zero-concentrated differentially private with rho = {spent['rho']!r}, and so "
+                f"(epsilon, delta)-differentially private with epsilon = {spent['epsilon']!r} and "
+                f"delta = {budget.delta!r}. Nothing will be released beyond a total of rho = "
+                f"{budget.rho!r}, which is epsilon = {amounts['total']['epsilon']!r}. Neighbours "
+                f"are {NEIGHBOURS[account.neighbours]}. What is protected is one row: a person "
+                "with several rows is protected less."
+            ),
+            "neighbours": account.neighbours,
+            "neighbours_in_words": NEIGHBOURS[account.neighbours],
+            "conversion": budget.conversion,
+            "conversion_in_words": CONVERSIONS[budget.conversion],
+            "delta": budget.delta,
+            "units_per_rho": UNITS_PER_RHO,
+            **amounts,
+            "charges": [
+                {
+                    "id": charge.id,
+                    "at": charge.at,
+                    "run": charge.run,
+                    "mechanism": charge.mechanism,
+                    "groups": list(charge.groups),
+                    "units": charge.units,
+                    "rho": charge.rho,
+                }
+                for charge in charges
+            ],
+        }
+
+    def to_dp_accounting(self, name: str) -> Any:
+        """The charges as a ``dp_accounting.ComposedDpEvent``, for others to compute the ε anew."""
+        events = require("dp_accounting", what="Exporting dp_accounting events", extra="accounting")
+        return events.ComposedDpEvent([events.ZCDpEvent(rho=c.rho) for c in self.charges(name)])
+
+    def _statement(self, name: str) -> tuple[Account, list[Charge]]:
+        """A dataset and its charges, as they were at one moment."""
+        query = (
+            "SELECT id, dataset, run, at, mechanism, groups, units FROM charges "
+            "WHERE dataset = ? ORDER BY id"
+        )
+        with self._transaction() as connection:
+            account = self._find(connection, name)
+            rows = connection.execute(query, (name,)).fetchall()
+        try:
+            return account, [_charge(row) for row in rows]
+        except ValueError as error:  # the list of groups
+            raise LedgerError(f"{self.path}: {DAMAGED}") from error
+
+    def _find(self, connection: sqlite3.Connection, name: str) -> Account:
+        _check_line(name, "a dataset's name")
+        row = connection.execute(f"{_ACCOUNTS} WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            names = [name for (name,) in connection.execute("SELECT name FROM datasets")]
+            raise LedgerError(
+                f"{self.path}: no dataset {name!r}{did_you_mean(name, names)}; "
+                "add it with 'private-gsd ledger create'"
+            )
+        return _account(row)
+
+    @contextmanager
+    def _transaction(self, kind: str = "DEFERRED") -> Iterator[sqlite3.Connection]:
+        """The connection, for one thread and inside one transaction, undone if anything fails."""
+        # SQLite's locks do not pass to a forked process, which would break those of its parent.
+        if self._process != os.getpid():
+            raise LedgerError(f"{self.path}: opened by another process; open it anew in this one")
+        writes = kind == "IMMEDIATE"
+        after = "; the ledger did not take this down, and nothing may be released" if writes else ""
+        with self._lock, told(self.path, after):
+            connection = self._connection
+            if connection is None:
+                raise LedgerError(f"{self.path}: the ledger was closed")
+            try:
+                connection.execute(f"BEGIN {kind}")
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def _refusal(self, account: Account, units: int) -> str:
+        def said(units: int) -> str:
+            return f"rho {units_to_rho(units):.6g} (epsilon {account.epsilon_of(units):.6g})"
+
+        over = units_to_rho(units - account.remaining)
+        return (
+            f"{self.path}: dataset {account.dataset!r}: {said(units)} was asked for, which is rho "
+            f"{over:.6g} over the {said(account.remaining)} that remains of a total of "
+            f"{said(account.budget.units)}, at delta {account.budget.delta:g}. Nothing was charged "
+            "or released. Measure less, or with more noise; the total cannot grow, since what was "
+            "released stays released"
+        )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def _account(row: tuple[Any, ...]) -> Account:
+    name, units, delta, conversion, neighbours, spent = row
+    return Account(name, Budget(units, delta, conversion), neighbours, spent)
+
+
+def _charge(row: tuple[Any, ...]) -> Charge:
+    number, dataset, run, at, mechanism, groups, units = row
+    return Charge(number, dataset, run, at, mechanism, tuple(json.loads(groups)), units)
+
+
+def _amounts(account: Account, units: int) -> dict[str, float]:
+    return {"units": units, "rho": units_to_rho(units), "epsilon": account.epsilon_of(units)}
+
+
+def _terms(account: Account) -> str:
+    budget = account.budget
+    return (
+        f"rho {budget.rho!r} (epsilon {budget.epsilon:.6g} at delta {budget.delta!r}, "
+        f"{budget.conversion} conversion) and {account.neighbours} neighbours"
+    )
+
+
+def _check_line(text: object, what: str) -> None:
+    """Refuse what could not be stored and shown as one line of text."""
+    if not isinstance(text, str) or not text.strip() or not text.isprintable():
+        raise LedgerError(f"{what} must be a line of text, not {text!r}")
