@@ -52,6 +52,7 @@ format: install
 bench: install
 	@$(BIN)/python -m benchmarks.encoding
 	@$(BIN)/python -m benchmarks.answering
+	@$(BIN)/python -m benchmarks.noise
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo

@@ -207,3 +207,9 @@ def test_outside_evidence() -> None:
 def test_the_json_says_whether_it_is_private(tmp_path: Path) -> None:
     measured([0]).save(tmp_path / "m")
     assert json.loads((tmp_path / "m" / "measurements.json").read_text())["private"] is False
+
+
+def test_exact_answers_are_no_measurement() -> None:
+    for raw in (EXACT, EXACT.counts.tolist()):
+        with pytest.raises(MeasurementError, match="counts are noisy numbers, not"):
+            Measurements(WORKLOAD, raw, np.ones(5), 3000, ("",), True)  # type: ignore[arg-type]

@@ -62,6 +62,8 @@ class Measurements:
 
     def __post_init__(self) -> None:
         groups = self.workload.num_groups
+        if not isinstance(self.counts, np.ndarray):
+            raise MeasurementError(f"counts are noisy numbers, not {type(self.counts).__name__}")
         if self.counts.shape != (self.workload.size,) or self.scales.shape != (groups,):
             raise MeasurementError("there must be a count for every query, a scale for every group")
         if len(self.charges) != groups:

@@ -12,6 +12,7 @@ import pytest
 
 import private_gsd
 from private_gsd import Schema
+from private_gsd.measurement import Measurements
 
 SCHEMA = '[columns.age]\nkind = "integer"\nlower = 0\nupper = 120\n'
 
@@ -167,6 +168,11 @@ def test_demo(tmp_path: Path) -> None:
     assert Schema.read(tmp_path / "demo" / "drafted.toml").drafted
     assert not Schema.read(tmp_path / "demo" / "schema.toml").drafted
     assert (tmp_path / "demo" / "census.parquet").exists()
+    assert "55,069 queries: redacted" in out
+    assert "knows of epsilon = 1 spent" in out
+    assert Measurements.load(tmp_path / "demo" / "measurements").private
+    shown, _ = run("ledger", "show", "demo/ledger.db", cwd=tmp_path)
+    assert "discrete gaussian" in shown
     run("schema", "check", "demo/schema.toml", "demo/census.parquet", cwd=tmp_path)
 
 

@@ -189,3 +189,15 @@ def test_exact_counts_are_opened_in_the_privacy_package_alone() -> None:
     assert opening <= {"answering.py", "release.py", "measurement.py"}
     text = (Path(private_gsd.__file__).parent / "measurement.py").read_text()
     assert "exact.counts" not in text
+
+
+def test_projectors_see_measurements_and_nothing_before_them() -> None:
+    """What makes tables of measurements imports neither exact answers nor what opens them."""
+    sensitive = ("private_gsd.answering", "private_gsd.privacy", "private_gsd.sources")
+    package = Path(private_gsd.__file__).parent
+    for path in SOURCES:
+        if path.relative_to(package).parts[0] not in ("genetic", "baselines", "projection.py"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            module = getattr(node, "module", None) or ""
+            assert not module.startswith(sensitive), f"{path} imports {module}"

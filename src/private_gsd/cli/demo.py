@@ -6,23 +6,37 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import duckdb
 import numpy as np
 import pyarrow.parquet
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from private_gsd import datasets
+from private_gsd import datasets, workloads
+from private_gsd.answering import answer
 from private_gsd.cli import output
 from private_gsd.errors import GsdError
+from private_gsd.measurement import measure
+from private_gsd.privacy.accountant import LedgerAccountant
+from private_gsd.privacy.budget import Budget, default_delta
+from private_gsd.privacy.ledger import Ledger
+from private_gsd.privacy.mechanisms import SecureNoise
+from private_gsd.privacy.plan import plan_one_shot
 from private_gsd.schema import Discrete, Integer, Numeric, Schema
 from private_gsd.sources import open_source
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from private_gsd.measurement import Measurements
     from private_gsd.schema import Column
 
+SHOWN = (
+    "sex = 'female' AND employment = 'employed'",
+    "education = 'master' AND occupation = 'teacher'",
+    "mobility_difficulty = TRUE AND age >= 75",
+)
 MARK = ".private-gsd-demo"
 BLOCKS = " ▁▂▃▄▅▆▇█"
 BINS = 12
@@ -36,8 +50,8 @@ def demo(
     ] = Path("demo"),
 ) -> None:
     """Show what private-gsd does, on a simulated census (no real person is in it)."""
-    names = ("census.parquet", "drafted.toml", "schema.toml")
-    data, drafted, public = (folder / name for name in names)
+    names = ("census.parquet", "drafted.toml", "schema.toml", "ledger.db", "measurements")
+    data, drafted, public = (folder / name for name in names[:3])
     _own(folder, names)
     say = output.out.print
 
@@ -68,13 +82,78 @@ def demo(
         f"{summary.rows:,} rows x {len(schema)} columns read, checked and encoded in "
         f"{seconds:.2f} s ({1e6 * seconds / summary.rows:.2f} µs a row)."
     )
-    say("These figures are exact, which only a simulated table allows.")
+    say("These figures are exact, which only a simulated table allows.\n")
+    _measure(folder, data, schema, rows)
     say(
         "\n[bold]Your own table:[/]\n"
         "  private-gsd schema draft YOUR.csv -o schema.toml   (then edit it: public facts only)\n"
         "  private-gsd schema check schema.toml YOUR.csv",
         soft_wrap=True,
     )
+
+
+def _measure(folder: Path, data: Path, schema: Schema, rows: int) -> None:
+    """Ask the table questions, and measure the answers with noise that a ledger pays for."""
+    say = output.out.print
+    workload = workloads.categorical_marginals(schema, 2) + workloads.tree_marginals(schema, 2)
+    say(
+        f"[bold]5. Questions.[/] {workload.size:,} of them: every pair of categories, and every "
+        "category by every number",
+        soft_wrap=True,
+    )
+    start = time.perf_counter()
+    with output.row_progress("Answering", rows) as progress:
+        exact = answer(workload, data, progress=progress)
+    seconds = time.perf_counter() - start
+    say(f"   Answered in one pass in {seconds:.1f} s: {exact}", soft_wrap=True)
+
+    budget = Budget.from_epsilon(1.0, default_delta(max(rows, 2)))
+    plan = plan_one_shot(workload, budget)
+    say("[bold]6. Noise.[/] The privacy budget is split before anything is spent:")
+    for line in plan.describe(limit=2).splitlines():
+        say(f"   {escape(line)}", soft_wrap=True)
+    path = folder / "ledger.db"
+    for old in folder.glob("ledger.db*"):
+        old.unlink()
+    with Ledger(path) as ledger:
+        ledger.add_dataset("census", budget)
+        start = time.perf_counter()
+        measured = measure(
+            exact,
+            range(workload.num_groups),
+            plan.units,
+            accountant=LedgerAccountant(ledger, "census", "demo"),
+            noise=SecureNoise(),
+        )
+        account = ledger.account("census")
+    measured.save(folder / "measurements")
+    say(
+        f"   Paid for, then drawn, in {time.perf_counter() - start:.1f} s. "
+        f"{escape(str(path))} knows of epsilon = {account.epsilon_spent:.3g} spent.",
+        soft_wrap=True,
+    )
+    say(_beside(data, measured))
+    say(
+        f"   The measurements are in {escape(str(folder / 'measurements'))}: they may leave the "
+        "house, and a synthetic table is made of them alone (the part that is being built).",
+        soft_wrap=True,
+    )
+
+
+def _beside(data: Path, measured: Measurements) -> Table:
+    """A few true counts and what was measured; shown because nobody in them is real."""
+    workload = measured.workload
+    places = {workload.query(index): index for index in range(workload.size)}
+    table = Table(header_style="bold", box=None, pad_edge=False)
+    for header in ("   question", "true", "measured"):
+        table.add_column(header, no_wrap=True, justify="left" if "q" in header else "right")
+    with duckdb.connect() as connection:
+        connection.register("census", pyarrow.parquet.read_table(data))
+        for asked in SHOWN:
+            sql = f"SELECT count(*) FROM census WHERE {asked}"
+            [(true,)] = connection.sql(sql).fetchall()
+            table.add_row(f"   {asked}", f"{true:,}", f"{measured.counts[places[asked]]:,.0f}")
+    return table
 
 
 def _own(folder: Path, names: tuple[str, ...]) -> None:

@@ -17,7 +17,7 @@ from rich.table import Table
 from private_gsd.errors import GsdError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Protocol
 
     from private_gsd.schema import Schema
@@ -49,8 +49,9 @@ def notes_for_warnings() -> Iterator[None]:
         note(str(warning.message))
 
 
-def with_progress(batches: Iterator[Batch], what: str, rows: int | None) -> Iterator[Batch]:
-    """Pass batches on and show how many rows went by; nothing is drawn off a terminal."""
+@contextmanager
+def row_progress(what: str, rows: int | None) -> Iterator[Callable[[int], None]]:
+    """A function to be told of rows that went by; nothing is drawn off a terminal."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -60,9 +61,15 @@ def with_progress(batches: Iterator[Batch], what: str, rows: int | None) -> Iter
     )
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task(what, total=rows)
+        yield lambda number: progress.advance(task, number)
+
+
+def with_progress(batches: Iterator[Batch], what: str, rows: int | None) -> Iterator[Batch]:
+    """Pass batches on and show how many rows went by."""
+    with row_progress(what, rows) as advance:
         for batch in batches:
             yield batch
-            progress.advance(task, len(batch))
+            advance(len(batch))
 
 
 def schema_table(schema: Schema, title: str) -> Table:
