@@ -3,12 +3,12 @@
 from private_gsd.workloads.conjunctions import Conjunctions, random_prefixes
 from private_gsd.workloads.halfspaces import Halfspaces, random_halfspaces
 from private_gsd.workloads.marginals import (
-    Marginals,
     SkippedWarning,
     categorical_marginals,
     range_marginals,
     tree_marginals,
 )
+from private_gsd.workloads.tables import Marginals
 from private_gsd.workloads.workload import CELL_LIMIT, Family, Neighbours, Workload
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Marginals: tables over features. Categorical, range and binary-tree marginals are one thing.
+"""Marginals: categorical, range and binary-tree ones, all of them tables over features.
 
 A group is one set of columns with all its tables (a tree has one for each level).
 """
@@ -9,11 +9,8 @@ import heapq
 import itertools
 import math
 import warnings
-from functools import cached_property
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
 
 from private_gsd.errors import WorkloadError
 from private_gsd.schema import Discrete, Numeric
@@ -25,19 +22,15 @@ from private_gsd.workloads.features import (
     tree_depth,
     tree_features,
 )
-from private_gsd.workloads.tables import Marginal, Plan, atoms_of, views_of
-from private_gsd.workloads.workload import CELL_LIMIT, Family, Neighbours, Workload
+from private_gsd.workloads.tables import Marginal, Marginals
+from private_gsd.workloads.workload import CELL_LIMIT, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from private_gsd.schema import Schema
 
 
-# Tables are counted at their finest: more of such cells than this are refused, like the queries.
-FINEST_LIMIT = 2**25
 GROUP_LIMIT = 2**19
 MAX_DEPTH = 14
 
@@ -52,90 +45,6 @@ class SkippedWarning(UserWarning):
     def __init__(self, message: str, sets: Sequence[tuple[str, ...]] = ()) -> None:
         super().__init__(message)
         self.sets = tuple(sets)
-
-
-class Marginals(Family):
-    """A family of marginals."""
-
-    def __init__(self, schema: Schema, groups: Iterable[Marginal]) -> None:
-        self.schema = schema
-        self.groups = tuple(groups)
-        finest = {views_of(group) for group in self.groups}
-        cells = sum(
-            math.prod(atoms_of(schema.columns[view.position], view) for view in each)
-            for each in finest
-        )
-        if cells > FINEST_LIMIT:
-            raise WorkloadError(
-                f"the marginals would be counted in {cells:,} cells, more than the "
-                f"{FINEST_LIMIT:,} allowed; take fewer columns, levels or intervals at once"
-            )
-
-    @cached_property
-    def group_sizes(self) -> NDArray[np.int64]:
-        """The number of cells of each marginal."""
-        return np.array([group.size for group in self.groups], dtype=np.int64)
-
-    def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:
-        """A row stands in at most one cell of each table."""
-        if neighbours == "add-remove":
-            each = [float(len(group.tables)) for group in self.groups]
-        else:
-            each = [float(sum(map(_replaced, group.tables))) for group in self.groups]
-        return np.array(each)
-
-    def select(self, groups: NDArray[np.int64]) -> Marginals:
-        """Some of the marginals."""
-        return Marginals(self.schema, (self.groups[group] for group in groups.tolist()))
-
-    def join(self, other: Family) -> Marginals | None:
-        """Two families of marginals are counted in one go."""
-        if not isinstance(other, Marginals):
-            return None
-        return Marginals(self.schema, self.groups + other.groups)
-
-    def describe(self, group: int) -> str:
-        """The columns."""
-        return " x ".join(self.schema.names[place] for place in self.groups[group].positions)
-
-    def query(self, group: int, cell: int) -> str:
-        """One cell of one of the marginal's tables."""
-        for table in self.groups[group].tables:
-            sizes = [feature.size for feature in table]
-            if cell < math.prod(sizes):
-                cells = np.unravel_index(cell, sizes)
-                words = [
-                    feature.condition(self.schema, int(each))
-                    for feature, each in zip(table, cells, strict=True)
-                ]
-                return " AND ".join(words)
-            cell -= math.prod(sizes)
-        raise IndexError(cell)
-
-    @cached_property
-    def _plan(self) -> Plan:
-        return Plan(self.schema, self.groups)
-
-    def start(self) -> NDArray[np.int64]:
-        """Zeros, one for each cell of the joint tables."""
-        return np.zeros(self._plan.size, dtype=np.int64)
-
-    def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
-        """Count rows in the joint tables."""
-        self._plan.count(matrix, state)
-
-    def finish(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Sum the joint tables down to the marginals."""
-        answers = [self._plan.answers(number, state) for number in range(len(self.groups))]
-        return np.concatenate(answers)
-
-
-def _replaced(table: tuple[Feature, ...]) -> int:
-    """By how much one row for another can change a table, squared: out of a cell, into another."""
-    cells = math.prod(feature.size for feature in table)
-    if cells > 1:
-        return 2
-    return int(any(feature.has_gap for feature in table))
 
 
 def categorical_marginals(

@@ -14,8 +14,7 @@ from private_gsd.errors import WorkloadError
 from private_gsd.workloads.conjunctions import Conjunctions
 from private_gsd.workloads.features import Feature
 from private_gsd.workloads.halfspaces import Halfspaces
-from private_gsd.workloads.marginals import Marginals
-from private_gsd.workloads.tables import Marginal
+from private_gsd.workloads.tables import Marginal, Marginals
 from private_gsd.workloads.workload import Workload
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Tables: how the rows of marginals are counted.
+"""Tables: the family of marginals, and how their rows are counted.
 
 Rows are counted once for each set of columns, in the finest table that all the tables of a group
 can be summed from; and several small sets are counted as one larger table, which is again summed
@@ -15,18 +15,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from private_gsd.errors import WorkloadError
 from private_gsd.kernels.binning import bin_codes, bin_numbers
 from private_gsd.kernels.marginals import count_tables
 from private_gsd.schema import Discrete
+from private_gsd.workloads.workload import Family
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from private_gsd.schema import Column, Schema
     from private_gsd.workloads.features import Feature
+    from private_gsd.workloads.workload import Neighbours
 
+# Tables are counted at their finest: more of such cells than this are refused, like the queries.
+FINEST_LIMIT = 2**25
 # Sets of columns are counted together up to tables of this size. Measured on all pairs of 17
 # columns and a million rows: 0.18 s alone, 0.08 s up to 1,024 cells, 0.07 s from 4,096 on.
 JOINT_CELLS = 4096
@@ -48,6 +53,90 @@ class Marginal:
     def size(self) -> int:
         """The number of cells in all tables."""
         return sum(math.prod(feature.size for feature in table) for table in self.tables)
+
+
+class Marginals(Family):
+    """A family of marginals."""
+
+    def __init__(self, schema: Schema, groups: Iterable[Marginal]) -> None:
+        self.schema = schema
+        self.groups = tuple(groups)
+        finest = {views_of(group) for group in self.groups}
+        cells = sum(
+            math.prod(atoms_of(schema.columns[view.position], view) for view in each)
+            for each in finest
+        )
+        if cells > FINEST_LIMIT:
+            raise WorkloadError(
+                f"the marginals would be counted in {cells:,} cells, more than the "
+                f"{FINEST_LIMIT:,} allowed; take fewer columns, levels or intervals at once"
+            )
+
+    @cached_property
+    def group_sizes(self) -> NDArray[np.int64]:
+        """The number of cells of each marginal."""
+        return np.array([group.size for group in self.groups], dtype=np.int64)
+
+    def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:
+        """A row stands in at most one cell of each table."""
+        if neighbours == "add-remove":
+            each = [float(len(group.tables)) for group in self.groups]
+        else:
+            each = [float(sum(map(_replaced, group.tables))) for group in self.groups]
+        return np.array(each)
+
+    def select(self, groups: NDArray[np.int64]) -> Marginals:
+        """Some of the marginals."""
+        return Marginals(self.schema, (self.groups[group] for group in groups.tolist()))
+
+    def join(self, other: Family) -> Marginals | None:
+        """Two families of marginals are counted in one go."""
+        if not isinstance(other, Marginals):
+            return None
+        return Marginals(self.schema, self.groups + other.groups)
+
+    def describe(self, group: int) -> str:
+        """The columns."""
+        return " x ".join(self.schema.names[place] for place in self.groups[group].positions)
+
+    def query(self, group: int, cell: int) -> str:
+        """One cell of one of the marginal's tables."""
+        for table in self.groups[group].tables:
+            sizes = [feature.size for feature in table]
+            if cell < math.prod(sizes):
+                cells = np.unravel_index(cell, sizes)
+                words = [
+                    feature.condition(self.schema, int(each))
+                    for feature, each in zip(table, cells, strict=True)
+                ]
+                return " AND ".join(words)
+            cell -= math.prod(sizes)
+        raise IndexError(cell)
+
+    @cached_property
+    def _plan(self) -> Plan:
+        return Plan(self.schema, self.groups)
+
+    def start(self) -> NDArray[np.int64]:
+        """Zeros, one for each cell of the joint tables."""
+        return np.zeros(self._plan.size, dtype=np.int64)
+
+    def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
+        """Count rows in the joint tables."""
+        self._plan.count(matrix, state)
+
+    def finish(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sum the joint tables down to the marginals."""
+        answers = [self._plan.answers(number, state) for number in range(len(self.groups))]
+        return np.concatenate(answers)
+
+
+def _replaced(table: tuple[Feature, ...]) -> int:
+    """By how much one row for another can change a table, squared: out of a cell, into another."""
+    cells = math.prod(feature.size for feature in table)
+    if cells > 1:
+        return 2
+    return int(any(feature.has_gap for feature in table))
 
 
 @dataclass(frozen=True)
