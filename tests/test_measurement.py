@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from private_gsd import answer, datasets, workloads
+from private_gsd import answer, datasets, measurement, workloads
 from private_gsd.answering import count
 from private_gsd.encoding import Encoder
-from private_gsd.errors import MeasurementError
-from private_gsd.measurement import Measurements, measure
+from private_gsd.errors import MeasurementError, WorkloadError
+from private_gsd.measurement import Measurements, _checksum, measure
 from private_gsd.privacy.accountant import LocalAccountant
 from private_gsd.privacy.budget import Budget
 from private_gsd.privacy.mechanisms import InsecureSeededNoise, SecureNoise
+from private_gsd.privacy.release import NoisyTotal, Selection
 
 SCHEMA = datasets.census_schema()
 WORKLOAD = (
@@ -36,7 +40,7 @@ def measured(groups: list[int], noise: Any = None, **options: Any) -> Measuremen
         EXACT,
         groups,
         BUDGET.split([1] * len(groups)),
-        accountant=LocalAccountant(BUDGET),
+        accountant=LocalAccountant(BUDGET, options.get("neighbours", "replace-one")),
         noise=noise or InsecureSeededNoise(1),
         **options,
     )
@@ -144,8 +148,9 @@ def test_torn_changed_and_missing_files(tmp_path: Path) -> None:
         ("{}", "not whole"),
         (text.replace('"version": 1', '"version": 99'), "found .* of version 99"),
         (text.replace("private-gsd measurements", "something else"), "found 'something else'"),
-        (text.replace('"rows": 3000', '"rows": -5'), "rows must be"),
-        (text.replace('"family": "halfspaces"', '"family": "x"'), "unknown family of queries 'x'"),
+        (text.replace('"private": false', '"private": true'), "was changed or is torn"),
+        (text.replace('"rows": 3000', '"rows": 30'), "was changed or is torn"),
+        ("[" * 100_000, "not whole"),
     ):
         document.write_text(bad)
         with pytest.raises(MeasurementError, match=message):
@@ -210,6 +215,146 @@ def test_the_json_says_whether_it_is_private(tmp_path: Path) -> None:
 
 
 def test_exact_answers_are_no_measurement() -> None:
-    for raw in (EXACT, EXACT.counts.tolist()):
-        with pytest.raises(MeasurementError, match="counts are noisy numbers, not"):
+    for raw in (EXACT, EXACT.counts, EXACT.counts.tolist()):
+        with pytest.raises(MeasurementError, match="counts are noisy numbers, float64, not"):
             Measurements(WORKLOAD, raw, np.ones(5), 3000, ("",), True)  # type: ignore[arg-type]
+
+
+def test_measurements_are_frozen() -> None:
+    result = measured([0])
+    with pytest.raises(ValueError, match="read-only"):
+        result.counts[0] = 99
+
+
+def test_an_insecure_selection_or_total_is_told_on() -> None:
+    options: dict[str, Any] = {"noise": SecureNoise()}
+    assert measured([0], **options).private
+    assert not measure(
+        EXACT, Selection((0,), private=False), [9], accountant=LocalAccountant(BUDGET), **options
+    ).private
+    total = NoisyTotal(2990, 5.0, private=False)
+    assert not measured([0], neighbours="add-remove", rows=total, **options).private
+
+
+@pytest.mark.parametrize("rows", [2000.0, 0, -3, True, "9", 10**400])
+def test_bad_rows_are_found_before_the_charge(rows: Any) -> None:
+    accountant = LocalAccountant(BUDGET)
+    with pytest.raises(MeasurementError, match="rows must be a whole number"):
+        measure(EXACT, [0], [9], accountant=accountant, noise=SecureNoise(), rows=rows)
+    assert accountant.spent == 0
+    good = measure(
+        EXACT,
+        [0],
+        [9],
+        accountant=accountant,
+        noise=SecureNoise(),
+        rows=np.int64(2000),  # type: ignore[arg-type]
+    )
+    assert good.rows == 2000
+
+
+@pytest.mark.parametrize(("groups", "units"), [([0], [5, 9]), ([0, 1], [5]), ([0.9], [5])])
+def test_shares_must_match_groups(groups: Any, units: Any) -> None:
+    accountant = LocalAccountant(BUDGET)
+    with pytest.raises((MeasurementError, WorkloadError)):
+        measure(EXACT, groups, units, accountant=accountant, noise=SecureNoise())
+    assert accountant.spent == 0
+
+
+def forge(folder: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
+    """Write a folder whose checksums are right and whose contents are not."""
+    measured(EVERY_KIND).save(folder)
+    document = json.loads((folder / "measurements.json").read_text())
+    path = folder / document["arrays"]
+    with np.load(path) as loaded:
+        arrays = dict(loaded)
+    change(document, arrays)
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **arrays)
+    path.write_bytes(buffer.getvalue())
+    document["arrays_sha256"] = hashlib.sha256(buffer.getvalue()).hexdigest()
+    document["sha256"] = _checksum(document)
+    (folder / "measurements.json").write_text(json.dumps(document))
+
+
+def set_array(name: str, index: Any, value: Any) -> Callable[[Any, Any], None]:
+    def change(_: Any, arrays: Any) -> None:
+        arrays[name][index] = value
+
+    return change
+
+
+def set_feature(**values: Any) -> Callable[[Any, Any], None]:
+    def change(document: Any, _: Any) -> None:
+        for family in document["families"]:
+            if family["family"] == "marginals":
+                family["features"][-1].update(values)
+
+    return change
+
+
+FORGED: dict[str, Callable[[Any, Any], None]] = {
+    "rows": lambda d, a: d.update(rows=-5),
+    "private": lambda d, a: d.update(private="false"),
+    "neighbours": lambda d, a: d.update(neighbours="x"),
+    "charges": lambda d, a: d.update(charges=[1] * len(EVERY_KIND)),
+    "family": lambda d, a: d["families"][0].update(family="x"),
+    "no families": lambda d, a: d.update(families=[]),
+    "complex counts": lambda d, a: a.update(counts=a["counts"] + 0j),
+    "short counts": lambda d, a: a.update(counts=a["counts"][:-1]),
+    "nan": set_array("counts", 0, np.nan),
+    "value": set_array("family3_value", 0, 10**9),
+    "negative value": set_array("family3_value", 0, -1),
+    "numbers": set_array("family3_numbers", (0, 0), 10**9),
+    "category": set_array("family3_category", 0, 2),
+    "thresholds": set_array("family3_thresholds", (0, 0), np.nan),
+    "coefficients": lambda d, a: a.update(family1_coefficients=a["family1_coefficients"][:1]),
+    "position": set_feature(position=-1),
+    "other position": set_feature(position=0),
+    "segments": set_feature(segments=[1, 1]),
+    "negative segments": set_feature(segments=[-5, 1]),
+    "breaks": set_feature(breaks=[3.0, 2.0, 1.0]),
+    "few breaks": set_feature(breaks=[]),
+}
+
+
+@pytest.mark.parametrize("change", FORGED.values(), ids=FORGED.keys())
+def test_unsound_contents_are_refused(
+    tmp_path: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]
+) -> None:
+    """Also where the checksums fit: the kernels trust what is loaded."""
+    forge(tmp_path / "m", change)
+    with pytest.raises(MeasurementError):
+        Measurements.load(tmp_path / "m")
+
+
+def test_two_savers_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another save between the arrays and the document of the first leaves a whole folder."""
+    folder = tmp_path / "m"
+    first, second = measured([0]), measured([1, 2])
+    write = measurement.write_durably
+
+    def interrupt(path: Path, content: bytes) -> None:
+        if path.name == "measurements.json":
+            monkeypatch.setattr(measurement, "write_durably", write)
+            second.save(folder)
+        write(path, content)
+
+    monkeypatch.setattr(measurement, "write_durably", interrupt)
+    first.save(folder)
+    assert Measurements.load(folder).workload.num_groups == 1
+
+
+def test_new_folders_are_synced_into_their_parents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    real = os.fsync
+
+    def record(descriptor: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", record)
+    measured([0]).save(tmp_path / "new" / "deep")
+    assert {str(tmp_path), str(tmp_path / "new"), str(tmp_path / "new" / "deep")} <= set(synced)

@@ -10,18 +10,23 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import operator
 import os
+import secrets
 import zipfile
+import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from private_gsd.errors import MeasurementError, SchemaError, WorkloadError
-from private_gsd.privacy.release import release_counts
+from private_gsd.privacy.release import MAX_ROWS, NoisyTotal, Selection, release_counts
 from private_gsd.schema import Schema
-from private_gsd.workloads import Workload, categorical_marginals
+from private_gsd.workloads import Neighbours, Workload, categorical_marginals
+from private_gsd.workloads.checks import group_numbers
 from private_gsd.workloads.serial import dump_workload, load_workload
 
 if TYPE_CHECKING:
@@ -32,7 +37,6 @@ if TYPE_CHECKING:
     from private_gsd.answering import ExactAnswers
     from private_gsd.privacy.accountant import Accountant
     from private_gsd.privacy.mechanisms import NoiseSource
-    from private_gsd.workloads import Neighbours
 
 FORMAT = "private-gsd measurements"
 VERSION = 1
@@ -62,18 +66,29 @@ class Measurements:
 
     def __post_init__(self) -> None:
         groups = self.workload.num_groups
-        if not isinstance(self.counts, np.ndarray):
-            raise MeasurementError(f"counts are noisy numbers, not {type(self.counts).__name__}")
+        for name in ("counts", "scales"):
+            array = getattr(self, name)
+            if not isinstance(array, np.ndarray) or array.dtype != np.float64:
+                kind = getattr(array, "dtype", type(array).__name__)
+                raise MeasurementError(f"{name} are noisy numbers, float64, not {kind}")
+            own = array.copy()
+            own.flags.writeable = False
+            object.__setattr__(self, name, own)
         if self.counts.shape != (self.workload.size,) or self.scales.shape != (groups,):
             raise MeasurementError("there must be a count for every query, a scale for every group")
-        if len(self.charges) != groups:
+        if not isinstance(self.charges, tuple) or len(self.charges) != groups:
             raise MeasurementError("there must be a charge for every group")
+        if not all(isinstance(charge, str) for charge in self.charges):
+            raise MeasurementError("charges are numbers as text")
         if not np.isfinite(self.counts).all() or not (
             np.isfinite(self.scales).all() and (self.scales > 0).all()
         ):
             raise MeasurementError("counts and scales must be finite, and scales positive")
-        if isinstance(self.rows, bool) or not isinstance(self.rows, int) or self.rows < 1:
-            raise MeasurementError(f"rows must be a whole number of at least 1, not {self.rows!r}")
+        if not isinstance(self.private, bool):
+            raise MeasurementError(f"private must be true or false, not {self.private!r}")
+        if self.neighbours not in get_args(Neighbours):
+            raise MeasurementError(f"unknown neighbours {self.neighbours!r}")
+        object.__setattr__(self, "rows", check_rows(self.rows))
 
     @property
     def shares(self) -> NDArray[np.float64]:
@@ -112,6 +127,7 @@ class Measurements:
         evidence: Iterable[tuple[Sequence[str], Any, float]],
         *,
         private: bool = True,
+        neighbours: Neighbours = "replace-one",
     ) -> Measurements:
         """Noisy marginals that were measured elsewhere, to be used together with ours.
 
@@ -121,6 +137,7 @@ class Measurements:
             evidence: For each marginal its columns (discrete ones), its noisy counts in the order
                 of the columns' values (nulls last), and the standard deviation of its noise.
             private: Whether they are; their guarantee is outside our ledger.
+            neighbours: Which tables count as neighbours.
         """
         parts = []
         for columns, values, sigma in evidence:
@@ -132,7 +149,7 @@ class Measurements:
                     f"not {counts.size:,}"
                 )
             scale = np.array([sigma], dtype=np.float64)
-            parts.append(cls(workload, counts, scale, rows, ("",), private))
+            parts.append(cls(workload, counts, scale, rows, ("",), private, neighbours))
         if not parts:
             raise MeasurementError("no evidence was given")
         total = parts[0]
@@ -158,18 +175,20 @@ class Measurements:
             "schema": self.workload.schema.to_toml(),
             "families": families,
             "arrays": f"arrays-{digest[:16]}.npz",
-            "sha256": digest,
+            "arrays_sha256": digest,
         }
+        document["sha256"] = _checksum(document)
         text = json.dumps(document, indent=1, ensure_ascii=False)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
+            before = _arrays_named(folder)
             write_durably(folder / f"arrays-{digest[:16]}.npz", content)
             write_durably(folder / "measurements.json", text.encode())
-            for old in folder.glob("arrays-*.npz"):
-                if old.name != document["arrays"]:
-                    old.unlink()
         except OSError as error:
             raise MeasurementError(f"{folder}: cannot be written: {error.strerror}") from None
+        if before not in (None, document["arrays"]):
+            with suppress(OSError):  # the new ones are in place, whatever happens to the old
+                (folder / str(before)).unlink()
 
     @classmethod
     def load(cls, folder: str | Path) -> Measurements:
@@ -183,8 +202,10 @@ class Measurements:
                     f"{path}: expected {FORMAT!r} of version {VERSION}, "
                     f"found {document['format']!r} of version {document['version']!r}"
                 )
+            if document["sha256"] != _checksum(document):
+                raise MeasurementError(f"{path}: was changed or is torn")
             content = (folder / Path(document["arrays"]).name).read_bytes()
-            if hashlib.sha256(content).hexdigest() != document["sha256"]:
+            if hashlib.sha256(content).hexdigest() != document["arrays_sha256"]:
                 raise MeasurementError(f"{folder}: {document['arrays']} was changed or is torn")
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 values = dict(arrays)
@@ -203,11 +224,15 @@ class Measurements:
         except OSError as error:
             raise MeasurementError(f"{folder}: cannot be read: {error.strerror}") from None
         except (
-            KeyError,
+            LookupError,
             TypeError,
-            IndexError,
+            AttributeError,
             ValueError,  # JSON and Unicode errors are such
+            ArithmeticError,
+            MemoryError,
+            RecursionError,
             zipfile.BadZipFile,
+            zlib.error,
             SchemaError,
             WorkloadError,
         ) as error:
@@ -216,19 +241,19 @@ class Measurements:
 
 def measure(
     exact: ExactAnswers,
-    groups: Sequence[int],
+    groups: Sequence[int] | Selection,
     units: Sequence[int],
     *,
     accountant: Accountant,
     noise: NoiseSource,
     neighbours: Neighbours = "replace-one",
-    rows: int | None = None,
+    rows: int | NoisyTotal | None = None,
 ) -> Measurements:
     """Measure some groups with noise, each with its share of the budget.
 
     Args:
         exact: The exact answers to a workload.
-        groups: Which of its groups.
+        groups: Which of its groups, or a selection of them.
         units: For each, its share of the budget.
         accountant: Charged before any noise is drawn.
         noise: Where the noise comes from.
@@ -236,16 +261,28 @@ def measure(
         rows: The number of rows to state; the table's own, which "replace-one" makes public, by
             default. Under "add-remove" it must be given, as measured.
     """
+    # Whatever is wrong is found before the charge.
+    private = noise.private
+    if isinstance(groups, Selection):
+        private &= groups.private
+        groups = groups.groups
+    if isinstance(rows, NoisyTotal):
+        private &= rows.private
+        rows = rows.rows
     if rows is None:
         if neighbours != "replace-one":
             raise MeasurementError("under add-remove the number of rows is private: measure it")
         rows = exact.rows
-    order = np.argsort(groups, kind="stable")
-    chosen = [int(groups[place]) for place in order]
+    rows = check_rows(rows)
+    chosen = group_numbers(groups, exact.workload.num_groups)
+    if len(units) != len(chosen):
+        raise MeasurementError(f"{len(chosen):,} groups need as many shares, not {len(units):,}")
+    order = np.argsort(chosen).tolist()
+    chosen = chosen[order]
     noisy = release_counts(
         exact,
-        chosen,
-        [int(units[place]) for place in order],
+        chosen.tolist(),
+        [operator.index(units[place]) for place in order],
         accountant=accountant,
         noise=noise,
         neighbours=neighbours,
@@ -256,24 +293,62 @@ def measure(
         noisy.scales,
         rows,
         (noisy.charge,) * len(chosen),
-        noise.private,
+        private,
         neighbours,
     )
 
 
+def check_rows(rows: Any) -> int:
+    """A number of rows, of any whole make."""
+    try:
+        number = operator.index(rows)
+    except TypeError:
+        number = 0
+    if isinstance(rows, bool) or not 1 <= number <= MAX_ROWS:
+        raise MeasurementError(f"rows must be a whole number of at least 1, not {rows!r:.50}")
+    return number
+
+
+def _checksum(document: dict[str, Any]) -> str:
+    """A checksum of all but itself. It shows damage; it does not stop a forger."""
+    rest = {key: value for key, value in document.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def _arrays_named(folder: Path) -> str | None:
+    """The file of arrays that the folder's document names, if there is one."""
+    try:
+        named = json.loads((folder / "measurements.json").read_text(encoding="utf-8"))["arrays"]
+        return Path(named).name
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, so that they are there after a crash."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        _sync_folder(each.parent)
+
+
 def write_durably(path: Path, content: bytes) -> None:
     """Write a file so that after a crash it is there whole, or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

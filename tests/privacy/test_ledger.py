@@ -813,3 +813,22 @@ def test_without_dp_accounting(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
     with pytest.raises(ImportError, match=r"pip install 'private-gsd\[accounting\]'"):
         ledger.to_dp_accounting("d")
+
+
+def test_a_second_name_is_refused(tmp_path: Path) -> None:
+    """Each name of a hard-linked file would have charges of its own."""
+    with Ledger(tmp_path / "one.db"):
+        pass
+    os.link(tmp_path / "one.db", tmp_path / "two.db")
+    for name in ("one.db", "two.db"):
+        with pytest.raises(LedgerError, match="the file has a second name"):
+            Ledger(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["census ", " census", "cafe\u0301"])
+def test_names_that_would_pass_for_others(tmp_path: Path, name: str) -> None:
+    with (
+        Ledger(tmp_path / "ledger.db") as ledger,
+        pytest.raises(LedgerError, match="would pass for"),
+    ):
+        ledger.add_dataset(name, Budget.from_rho(1.0, 1e-9))

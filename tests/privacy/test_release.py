@@ -12,9 +12,10 @@ import pytest
 
 import private_gsd
 from private_gsd import answer, datasets, workloads
-from private_gsd.errors import BudgetError
-from private_gsd.privacy.accountant import LocalAccountant
+from private_gsd.errors import BudgetError, WorkloadError
+from private_gsd.privacy.accountant import LedgerAccountant, LocalAccountant
 from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.ledger import Ledger
 from private_gsd.privacy.mechanisms import InsecureSeededNoise, SecureNoise, gaussian_scale
 from private_gsd.privacy.release import release_counts, release_total, select_groups
 
@@ -37,10 +38,10 @@ class Watch:
         self.events: list[Any] = []
         self.refuse = refuse
 
-    def charge(self, units: int, mechanism: str, groups: Any) -> str:
+    def charge(self, units: int, mechanism: str, groups: Any, neighbours: str) -> str:
         if self.refuse:
             raise BudgetError("no")
-        self.events.append(("charge", units, mechanism, tuple(groups)))
+        self.events.append(("charge", units, mechanism, tuple(groups), neighbours))
         return "7"
 
     def gaussian(self, counts: np.ndarray, scale: float) -> np.ndarray:
@@ -91,12 +92,83 @@ def test_nothing_is_drawn_when_the_charge_is_refused() -> None:
 
 def test_nothing_is_charged_for_what_cannot_be_done() -> None:
     watch = Watch()
-    for groups, units in (([0, 0], [5, 5]), ([0], [5, 5]), ([], []), ([0], [0]), ([0], [-1])):
-        with pytest.raises(BudgetError):
+    bad: list[tuple[Any, Any]] = [
+        ([0, 0], [5, 5]),
+        ([0], [5, 5]),
+        ([], []),
+        ([0], [0]),
+        ([0], [-1]),
+        ([-1], [5]),
+        ([0.9], [5]),
+        ([10**6], [5]),
+    ]
+    for groups, units in bad:
+        with pytest.raises((BudgetError, WorkloadError)):
             release_counts(EXACT, groups, units, accountant=watch, noise=watch)
-    with pytest.raises(BudgetError, match="select from 1 to 2 groups, not 3"):
-        select_groups(EXACT, EXACT.counts / 2000, 2000, [0, 1], 3, 5, accountant=watch, noise=watch)
+    good: dict[str, Any] = {
+        "shares": EXACT.counts / 2000,
+        "rows": 2000,
+        "candidates": [0, 1],
+        "k": 1,
+        "units": 5,
+    }
+    for name, value in (
+        ("k", 3),
+        ("k", 0),
+        ("rows", None),
+        ("rows", 0),
+        ("rows", 2.5),
+        ("units", 0),
+        ("candidates", [0, 0]),
+        ("candidates", [-1, 0]),
+        ("candidates", [0.5]),
+        ("shares", EXACT.counts[:-1] / 2000),
+        ("shares", np.full(WORKLOAD.size, np.nan)),
+        ("shares", np.full(WORKLOAD.size, np.inf)),
+        ("shares", np.full(WORKLOAD.size, -1e17)),
+        ("shares", np.full(WORKLOAD.size, 1.01)),
+    ):
+        with pytest.raises((BudgetError, WorkloadError)):
+            select_groups(EXACT, **{**good, name: value}, accountant=watch, noise=watch)
     assert watch.events == []
+
+
+def test_other_neighbours_than_promised_are_refused() -> None:
+    """Noise for add-remove neighbours is too little for replace-one ones."""
+    for promised, used in (("replace-one", "add-remove"), ("add-remove", "replace-one")):
+        accountant = LocalAccountant(BUDGET, promised)
+        with pytest.raises(BudgetError, match=f"is for {promised} neighbours, the release for"):
+            release_counts(
+                EXACT,
+                [0],
+                [5],
+                accountant=accountant,
+                noise=SecureNoise(),
+                neighbours=used,  # type: ignore[arg-type]
+            )
+        assert accountant.spent == 0
+
+
+def test_the_ledger_keeps_its_promise_about_neighbours(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        ledger.add_dataset("census", BUDGET, "replace-one")
+        accountant = LedgerAccountant(ledger, "census", "run")
+        with pytest.raises(BudgetError, match="the release for add-remove"):
+            release_total(EXACT, 5, accountant=accountant, noise=SecureNoise())
+        assert ledger.account("census").spent == 0
+
+
+def test_the_ledger_is_told_of_insecure_noise(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        ledger.add_dataset("census", BUDGET)
+        accountant = LedgerAccountant(ledger, "census", "run")
+        release_counts(EXACT, [0], [5], accountant=accountant, noise=SecureNoise())
+        assert ledger.privacy_record("census")["private"] is True
+        release_counts(EXACT, [1], [5], accountant=accountant, noise=InsecureSeededNoise(1))
+        record = ledger.privacy_record("census")
+    assert record["private"] is False
+    assert record["guarantee"].startswith("NONE: the noise of charges 2 came from a seed")
+    assert record["charges"][1]["mechanism"] == "discrete gaussian (INSECURE seeded noise)"
 
 
 def test_a_spent_budget() -> None:
@@ -129,7 +201,8 @@ def test_the_scores_of_selection() -> None:
     shares = EXACT.counts / EXACT.rows
     shares[WORKLOAD.offsets[3]] += 0.1
     chosen = select_groups(EXACT, shares, 2000, [2, 3, 4], 2, 2**40, accountant=watch, noise=watch)
-    assert chosen == [2, 3]
+    assert chosen.groups == (2, 3)
+    assert chosen.private
     assert [event[0] for event in watch.events] == ["charge", "select"]
     assert watch.events[1][1] == [0, 200, 0]
     assert watch.events[0][2] == "noisy top-k"
@@ -153,11 +226,13 @@ def test_one_person_moves_no_score_by_more_than_one() -> None:
 
 
 def test_a_measured_total() -> None:
-    accountant = LocalAccountant(BUDGET)
-    total, scale = release_total(EXACT, BUDGET.units, accountant=accountant, noise=SecureNoise())
-    assert abs(total - 2000) < 10 * scale
-    tiny, _ = release_total(EXACT, 10, accountant=Watch(), noise=InsecureSeededNoise(3))
-    assert tiny >= 1
+    accountant = LocalAccountant(BUDGET, "add-remove")
+    total = release_total(EXACT, BUDGET.units, accountant=accountant, noise=SecureNoise())
+    assert abs(total.rows - 2000) < 10 * total.scale
+    assert total.private
+    tiny = release_total(EXACT, 10, accountant=Watch(), noise=InsecureSeededNoise(3))
+    assert tiny.rows >= 1
+    assert not tiny.private
 
 
 SOURCES = sorted(Path(private_gsd.__file__).parent.rglob("*.py"))

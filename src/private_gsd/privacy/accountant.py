@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 class Accountant(Protocol):
     """One method: pay, or be refused before anything is released."""
 
-    def charge(self, units: int, mechanism: str, groups: Sequence[str]) -> str:
-        """Spend units of ρ on what is about to be released; returns the charge's number."""
+    def charge(self, units: int, mechanism: str, groups: Sequence[str], neighbours: str) -> str:
+        """Spend units of ρ on what is about to be released; returns the charge's number.
+
+        Refused where the dataset's guarantee is about other neighbours than the release's.
+        """
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,10 @@ class LedgerAccountant:
     dataset: str
     run: str
 
-    def charge(self, units: int, mechanism: str, groups: Sequence[str]) -> str:
+    def charge(self, units: int, mechanism: str, groups: Sequence[str], neighbours: str) -> str:
         """Committed to disk when this returns."""
+        # The terms of a dataset never change, so that they can be looked at before.
+        _require_same(self.ledger.account(self.dataset).neighbours, neighbours)
         charge = self.ledger.charge(
             self.dataset, units, mechanism=mechanism, groups=tuple(groups), run=self.run
         )
@@ -43,15 +48,16 @@ class LocalAccountant:
     """Counts what one process spends, where there is no ledger. It forgets when the process ends.
 
     >>> accountant = LocalAccountant(Budget.from_rho(1.0, delta=1e-9))
-    >>> accountant.charge(accountant.budget.units, "discrete gaussian", ["sex x age"])
+    >>> accountant.charge(accountant.budget.units, "gaussian", ["sex x age"], "replace-one")
     '1'
-    >>> accountant.charge(1, "discrete gaussian", ["one more"])
+    >>> accountant.charge(1, "gaussian", ["one more"], "replace-one")
     Traceback (most recent call last):
         ...
     private_gsd.errors.BudgetError: a charge of rho = 2.22045e-16 exceeds what is left, rho = 0
     """
 
     budget: Budget
+    neighbours: str = "replace-one"
     charges: list[tuple[int, str, tuple[str, ...]]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -60,8 +66,9 @@ class LocalAccountant:
         """Units spent so far."""
         return sum(units for units, _, _ in self.charges)
 
-    def charge(self, units: int, mechanism: str, groups: Sequence[str]) -> str:
+    def charge(self, units: int, mechanism: str, groups: Sequence[str], neighbours: str) -> str:
         """Refuses before the budget is exceeded."""
+        _require_same(self.neighbours, neighbours)
         if isinstance(units, bool) or not isinstance(units, int) or units <= 0:
             raise BudgetError(f"a charge is a positive number of units, not {units!r}")
         with self._lock:
@@ -73,3 +80,11 @@ class LocalAccountant:
                 )
             self.charges.append((units, mechanism, tuple(groups)))
             return str(len(self.charges))
+
+
+def _require_same(promised: str, used: str) -> None:
+    if promised != used:
+        raise BudgetError(
+            f"the budget is for {promised} neighbours, the release for {used}: its noise would not "
+            "keep the promise; use the same"
+        )

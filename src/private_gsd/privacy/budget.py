@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, get_args
 
 from private_gsd.errors import BudgetError
@@ -19,6 +20,9 @@ Conversion = Literal["tight", "paper"]
 
 UNITS_PER_RHO = 2**52
 MAX_RHO = 1000.0
+
+# How a charge says that its noise came from a seed: no guarantee holds for it.
+INSECURE = "INSECURE seeded noise"
 
 
 def delta_of(rho: float, epsilon: float) -> float:
@@ -57,7 +61,7 @@ def epsilon_of(rho: float, delta: float, conversion: Conversion = "tight") -> fl
     check_conversion(conversion)
     if not math.isfinite(rho) or rho < 0:
         raise BudgetError(f"rho must be a number of at least 0, not {rho!r}")
-    paper = rho + 2 * math.sqrt(rho * math.log(1 / delta))
+    paper = rho + 2 * math.sqrt(rho * -math.log(delta))
     if conversion == "paper" or rho == 0:
         return paper
     low, high = 0.0, paper
@@ -75,8 +79,8 @@ def rho_of(epsilon: float, delta: float, conversion: Conversion = "tight") -> fl
     check_epsilon(epsilon)
     check_delta(delta)
     check_conversion(conversion)
-    log = math.log(1 / delta)
-    paper = (math.sqrt(log + epsilon) - math.sqrt(log)) ** 2
+    log = -math.log(delta)
+    paper = (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2
     if conversion == "paper":
         rho = paper
     else:
@@ -148,11 +152,10 @@ class Budget:
     def split(self, weights: Sequence[float]) -> list[int]:
         """Units for each part, in proportion to its weight, together never more than there are."""
         if not weights or not all(math.isfinite(w) and w > 0 for w in weights):
-            raise BudgetError(f"weights must be positive numbers, not {list(weights)!r}")
-        total = math.fsum(weights)
-        parts = [math.floor(self.units * (weight / total)) for weight in weights]
-        while sum(parts) > self.units:  # rounding of the quotients, a few units at most
-            parts[parts.index(max(parts))] -= 1
+            raise BudgetError(f"weights must be positive numbers, not {list(weights)!r:.200}")
+        exact = [Fraction(weight) for weight in weights]
+        total = sum(exact)
+        parts = [math.floor(self.units * weight / total) for weight in exact]
         if min(parts) <= 0:
             raise BudgetError(f"the budget is too small to be split in {len(parts):,} parts")
         return parts
@@ -180,8 +183,10 @@ def check_epsilon(epsilon: object) -> None:
 
 def check_delta(delta: object) -> None:
     """Refuse a δ that is not between 0 and 1."""
-    if isinstance(delta, bool) or not isinstance(delta, int | float) or not 0 < delta < 1:
-        raise BudgetError(f"delta must be more than 0 and less than 1, not {delta!r}")
+    if isinstance(delta, bool) or not isinstance(delta, int | float) or not 1e-300 <= delta <= 0.9:
+        raise BudgetError(
+            f"delta must be more than 0 and less than 1 (from 1e-300 to 0.9), not {delta!r}"
+        )
 
 
 def check_conversion(conversion: object) -> None:

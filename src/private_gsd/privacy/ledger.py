@@ -19,6 +19,7 @@ import os
 import sqlite3
 import stat
 import threading
+import unicodedata
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from private_gsd.errors import BudgetError, LedgerError, did_you_mean, require
 from private_gsd.privacy.budget import (
+    INSECURE,
     MAX_RHO,
     UNITS_PER_RHO,
     Budget,
@@ -259,17 +261,25 @@ class Ledger:
             "remaining": _amounts(account, account.remaining),
         }
         spent = amounts["spent"]
+        insecure = [str(charge.id) for charge in charges if INSECURE in charge.mechanism]
+        guarantee = (
+            "All that was released of this dataset through this ledger, taken together, is "
+            f"rho-zero-concentrated differentially private with rho = {spent['rho']!r}, and so "
+            f"(epsilon, delta)-differentially private with epsilon = {spent['epsilon']!r} and "
+            f"delta = {budget.delta!r}. Nothing will be released beyond a total of rho = "
+            f"{budget.rho!r}, which is epsilon = {amounts['total']['epsilon']!r}. Neighbours "
+            f"are {NEIGHBOURS[account.neighbours]}. What is protected is one row: a person "
+            "with several rows is protected less."
+        )
+        if insecure:
+            guarantee = (
+                f"NONE: the noise of charges {', '.join(insecure)} came from a seed, and whoever "
+                "knows or guesses the seed can take it off again."
+            )
         return {
             "dataset": name,
-            "guarantee": (
-                f"All that was released of this dataset through this ledger, taken together, is "
-                f"rho-zero-concentrated differentially private with rho = {spent['rho']!r}, and so "
-                f"(epsilon, delta)-differentially private with epsilon = {spent['epsilon']!r} and "
-                f"delta = {budget.delta!r}. Nothing will be released beyond a total of rho = "
-                f"{budget.rho!r}, which is epsilon = {amounts['total']['epsilon']!r}. Neighbours "
-                f"are {NEIGHBOURS[account.neighbours]}. What is protected is one row: a person "
-                "with several rows is protected less."
-            ),
+            "private": not insecure,
+            "guarantee": guarantee,
             "neighbours": account.neighbours,
             "neighbours_in_words": NEIGHBOURS[account.neighbours],
             "conversion": budget.conversion,
@@ -383,6 +393,11 @@ def _terms(account: Account) -> str:
 
 
 def _check_line(text: object, what: str) -> None:
-    """Refuse what could not be stored and shown as one line of text."""
+    """Refuse what could not be stored and shown as one line of text, or looks like another one."""
     if not isinstance(text, str) or not text.strip() or not text.isprintable():
         raise LedgerError(f"{what} must be a line of text, not {text!r}")
+    if text != text.strip() or not unicodedata.is_normalized("NFC", text):
+        raise LedgerError(
+            f"{what} must not begin or end with a space, nor be spelled with loose accents: "
+            f"{text!r} would pass for another one"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import sqlite3
@@ -121,6 +122,12 @@ def check_kind(file: Path, path: Path) -> None:
 
 def open_file(file: Path, path: Path, read_only: bool) -> sqlite3.Connection:
     """Open a ledger, to be written or only to be read."""
+    if not read_only and file.stat().st_nlink > 1:
+        # Each name would have a -wal of its own, and so its own charges, until one is lost.
+        raise LedgerError(
+            f"{path}: the file has a second name (a hard link); remove that one, also if it is a "
+            "draft named .private-gsd-… in the same folder"
+        )
     # For reading, too, the file is opened to be written if it can be: the last to close it then
     # leaves no -wal and -shm behind. SQLite by itself makes do with reading.
     try:
@@ -200,6 +207,8 @@ def told(path: Path, after: str = "") -> Iterator[None]:
         hint = "no such ledger; make one with 'private-gsd ledger create'"
         raise LedgerError(f"{path}: {hint}") from error
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise LedgerError(f"{path}: not the name of a file: links in a circle") from error
         raise LedgerError(f"{path}: {error.strerror or error}{after}") from error
 
 

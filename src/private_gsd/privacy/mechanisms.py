@@ -51,6 +51,8 @@ class SecureNoise:
     private = True
 
     def __init__(self, threads: int | None = None) -> None:
+        if threads is not None and threads < 1:
+            raise ValueError(f"threads must be at least 1, not {threads!r}")
         self._threads = threads or len(os.sched_getaffinity(0))
 
     def gaussian(self, counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:

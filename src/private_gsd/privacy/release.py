@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from private_gsd.errors import BudgetError
+from private_gsd.privacy.budget import INSECURE
 from private_gsd.privacy.mechanisms import gaussian_scale, selection_scale
+from private_gsd.workloads.checks import group_numbers, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 # How many groups a charge names before it only counts the rest.
 NAMED_GROUPS = 1000
+MAX_ROWS = 2**53
 
 
 class NoisyCounts(NamedTuple):
@@ -29,6 +32,21 @@ class NoisyCounts(NamedTuple):
     counts: NDArray[np.int64]
     scales: NDArray[np.float64]
     charge: str
+
+
+class NoisyTotal(NamedTuple):
+    """A measured number of rows, the scale of its noise, and whether that may be called private."""
+
+    rows: int
+    scale: float
+    private: bool
+
+
+class Selection(NamedTuple):
+    """Selected groups, and whether the noise of the selection may be called private."""
+
+    groups: tuple[int, ...]
+    private: bool
 
 
 def release_counts(
@@ -51,8 +69,9 @@ def release_counts(
         neighbours: Which tables count as neighbours; sets the sensitivity.
     """
     workload = exact.workload
-    if len(groups) != len(units) or len(set(groups)) != len(groups) or not len(groups):
-        raise BudgetError("give each group once, and a share of the budget for each")
+    groups = group_numbers(groups, workload.num_groups).tolist()
+    if len(groups) != len(units):
+        raise BudgetError(f"{len(groups):,} groups need as many shares, not {len(units):,}")
     squares = workload.squared_sensitivities(neighbours)[list(groups)]
     # Calibrated before the charge: what cannot be calibrated is not paid for. A group that no
     # neighbour can change (a table of one cell) is treated as if one could.
@@ -63,7 +82,10 @@ def release_counts(
         ]
     )
     charge = accountant.charge(
-        sum(units), "discrete gaussian", _named([workload.describe(group) for group in groups])
+        sum(units),
+        _told("discrete gaussian", noise),
+        _named([workload.describe(group) for group in groups]),
+        neighbours,
     )
     parts = [
         exact.counts[workload.offsets[group] : workload.offsets[group + 1]] for group in groups
@@ -81,12 +103,13 @@ def release_counts(
 
 def release_total(
     exact: ExactAnswers, units: int, *, accountant: Accountant, noise: NoiseSource
-) -> tuple[int, float]:
+) -> NoisyTotal:
     """Measure the number of rows, which is not public where rows are added and removed."""
     scale = gaussian_scale(1.0, units)
-    accountant.charge(units, "discrete gaussian", ["number of rows"])
+    mechanism = _told("discrete gaussian", noise)
+    accountant.charge(units, mechanism, ["number of rows"], "add-remove")
     total = noise.gaussian(np.array([exact.rows], dtype=np.int64), scale)
-    return max(int(total[0]), 1), scale
+    return NoisyTotal(max(int(total[0]), 1), scale, noise.private)
 
 
 def select_groups(
@@ -99,7 +122,8 @@ def select_groups(
     *,
     accountant: Accountant,
     noise: NoiseSource,
-) -> list[int]:
+    neighbours: Neighbours = "replace-one",
+) -> Selection:
     """Select the k groups that a synthetic table answers worst, by noisy top-k.
 
     The score of a group is its largest error in rows, ``max |count - round(rows · share)|``. One
@@ -114,16 +138,30 @@ def select_groups(
         units: The budget of the whole selection.
         accountant: Charged before any noise is drawn.
         noise: Where the noise comes from.
+        neighbours: Which tables count as neighbours.
     """
-    if not 1 <= k <= len(candidates):
-        raise BudgetError(f"select from 1 to {len(candidates):,} groups, not {k!r}")
+    # All of this before the charge, and the shares most of all: the sensitivity of a score is one
+    # because they are shares, and rounding rows times them cannot overflow.
+    candidates = group_numbers(candidates, exact.workload.num_groups).tolist()
+    k = whole("k", k, 1, len(candidates))
+    rows = whole("rows", rows, 1, MAX_ROWS)
+    shares = np.asarray(shares, dtype=np.float64)
+    if shares.shape != exact.counts.shape or not ((shares >= 0) & (shares <= 1)).all():
+        raise BudgetError("shares must be one number from 0 to 1 for every query")
     scale = selection_scale(units, k)
-    accountant.charge(units, "noisy top-k", [f"{k} of {len(candidates):,} groups"])
+    accountant.charge(
+        units, _told("noisy top-k", noise), [f"{k} of {len(candidates):,} groups"], neighbours
+    )
     expected = np.rint(shares * rows).astype(np.int64)
     errors = np.abs(exact.counts - expected)
     scores = np.maximum.reduceat(errors, exact.workload.offsets[:-1])
     chosen = noise.top_k(scores[list(candidates)], k, scale)
-    return [int(candidates[place]) for place in chosen]
+    return Selection(tuple(int(candidates[place]) for place in chosen), noise.private)
+
+
+def _told(mechanism: str, noise: NoiseSource) -> str:
+    """The mechanism as the ledger is told of it: noise that a seed gives protects nobody."""
+    return mechanism if noise.private else f"{mechanism} ({INSECURE})"
 
 
 def _named(groups: list[str]) -> list[str]:

@@ -173,7 +173,7 @@ def _ends(column: Numeric, interval: tuple[Any, Any]) -> tuple[float, float]:
     low, high = column.bounds
     whole_day = isinstance(column, Datetime) and _is_day(last)
     if isinstance(column, Datetime) and whole_day:  # its last moment, and not its first
-        day = np.array(column.moment(last), dtype="datetime64[D]") + 1
+        day = np.array(column.moment(last), dtype="datetime64[D]") + np.timedelta64(1, "D")
         final = float(day.astype(f"datetime64[{column.unit}]").astype(np.int64)) - 1
     if start < low or (final > high and not whole_day):
         raise WorkloadError(

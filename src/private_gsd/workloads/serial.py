@@ -6,11 +6,14 @@ generators do not change.
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from private_gsd.errors import WorkloadError
+from private_gsd.schema import Discrete, Numeric
 from private_gsd.workloads.conjunctions import Conjunctions
 from private_gsd.workloads.features import Feature
 from private_gsd.workloads.halfspaces import Halfspaces
@@ -48,6 +51,8 @@ def load_workload(schema: Schema, families: list[dict[str, Any]], arrays: Arrays
             if name.startswith(prefix)
         }
         loaded.append(_load_family(schema, values, mine))
+    if not loaded:
+        raise WorkloadError("there are no queries")
     return Workload(schema, tuple(loaded))
 
 
@@ -88,31 +93,79 @@ def _dump_family(family: Family) -> tuple[dict[str, Any], Arrays]:
 def _load_family(schema: Schema, values: dict[str, Any], arrays: Arrays) -> Family:
     kind = values.get("family")
     if kind == "marginals":
-        features = [
-            Feature(
-                each["position"],
-                tuple(each["segments"]),
-                tuple(float(cut) for cut in each["breaks"]),
-                each["nullable"],
-            )
-            for each in values["features"]
+        features = [_load_feature(schema, each) for each in values["features"]]
+        groups = [
+            Marginal(tuple(tuple(features[f] for f in table) for table in group))
+            for group in values["groups"]
         ]
-        return Marginals(
-            schema,
-            (
-                Marginal(tuple(tuple(features[f] for f in table) for table in group))
-                for group in values["groups"]
-            ),
-        )
+        for group in groups:
+            places = [tuple(feature.position for feature in table) for table in group.tables]
+            _require(len(set(places)) == 1 and len(places[0]) > 0, "tables of different columns")
+            _require(len(set(places[0])) == len(places[0]), "a column that stands twice")
+        return Marginals(schema, groups)
     if kind == "conjunctions":
-        return Conjunctions(
-            schema, arrays["category"], arrays["value"], arrays["numbers"], arrays["thresholds"]
-        )
+        return _load_conjunctions(schema, arrays)
     if kind == "halfspaces":
-        return Halfspaces(
-            schema,
-            values["seed"],
-            arrays["indices"],
-            (arrays["coefficients"], arrays["thresholds"]),
+        indices, coefficients, thresholds = (
+            arrays[name] for name in ("indices", "coefficients", "thresholds")
         )
+        family = Halfspaces(schema, values["seed"], indices, (coefficients, thresholds))
+        number = len(indices)
+        _require(indices.dtype == np.int64 and indices.shape == (number,), "indices")
+        _require(coefficients.shape == (family.dimensions, number), "coefficients")
+        _require(thresholds.shape == (number,), "thresholds")
+        for each in (coefficients, thresholds):
+            _require(each.dtype == np.float32 and bool(np.isfinite(each).all()), "coefficients")
+        return family
     raise WorkloadError(f"unknown family of queries {kind!r}")
+
+
+def _load_feature(schema: Schema, values: dict[str, Any]) -> Feature:
+    position, segments, nullable = values["position"], values["segments"], values["nullable"]
+    breaks = [float(cut) for cut in values["breaks"]]
+    _require(type(position) is int and 0 <= position < len(schema), "a column's position")
+    column = schema.columns[position]
+    _require(nullable is column.nullable, "nulls")
+    _require(bool(segments) and all(type(each) is int for each in segments), "segments")
+    cells = sorted({each for each in segments if each >= 0})
+    _require(cells == list(range(len(cells))) and len(cells) > 0, "cells")
+    _require(min(segments) >= -1 and segments == _in_order(segments), "segments")
+    if isinstance(column, Discrete):
+        _require(not breaks and segments == list(range(len(column.values))), "categories")
+    else:
+        _require(len(segments) == len(breaks) + 1, "breaks")
+        ordered = all(low < high for low, high in itertools.pairwise(breaks))
+        _require(ordered and all(math.isfinite(cut) for cut in breaks), "breaks")
+    return Feature(position, tuple(segments), tuple(breaks), nullable)
+
+
+def _in_order(segments: list[int]) -> list[int]:
+    """The segments with their cells numbered from the left, each of one segment."""
+    number = itertools.count()
+    return [-1 if each < 0 else next(number) for each in segments]
+
+
+def _load_conjunctions(schema: Schema, arrays: Arrays) -> Conjunctions:
+    category, value, numbers, thresholds = (
+        arrays[name] for name in ("category", "value", "numbers", "thresholds")
+    )
+    queries = len(category)
+    _require(queries > 0 and numbers.ndim == 2 and numbers.shape[1] > 0, "conjunctions")
+    for each, shape in ((category, (queries,)), (value, (queries,)), (numbers, (queries, -1))):
+        _require(each.dtype == np.int64 and each.shape[0] == shape[0], "conjunctions")
+    _require(category.ndim == 1 and value.ndim == 1, "conjunctions")
+    _require(thresholds.dtype == np.float64 and thresholds.shape == numbers.shape, "thresholds")
+    _require(bool(np.isfinite(thresholds).all()), "thresholds")
+    for places, sort in ((category, Discrete), (numbers, Numeric)):
+        inside = bool(((places >= 0) & (places < len(schema))).all())
+        _require(inside, "a column's position")
+        used = (schema.columns[place] for place in np.unique(places))
+        _require(all(isinstance(column, sort) for column in used), "columns")
+    sizes = np.array([len(c.values) + c.nullable if isinstance(c, Discrete) else 0 for c in schema])
+    _require(bool(((value >= 0) & (value < sizes[category])).all()), "values")
+    return Conjunctions(schema, category, value, numbers, thresholds)
+
+
+def _require(sound: bool, what: str) -> None:
+    if not sound:
+        raise WorkloadError(f"the queries are not sound: {what}")
