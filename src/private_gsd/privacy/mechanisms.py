@@ -14,7 +14,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import opendp.prelude as dp
+from opendp.domains import atom_domain, vector_domain
+from opendp.measurements import make_gaussian, make_noisy_top_k
+from opendp.measures import zero_concentrated_divergence
+from opendp.metrics import l2_distance, linf_distance
+from opendp.mod import enable_features
 
 from private_gsd.errors import BudgetError
 from private_gsd.privacy.budget import units_to_rho
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # OpenDP calls all of its mechanisms contributed.
-dp.enable_features("contrib")
+enable_features("contrib")
 
 # A draw takes about 10 µs. Below this many it is not worth a second thread.
 CHUNK = 4096
@@ -93,18 +97,16 @@ class InsecureSeededNoise:
 @lru_cache(maxsize=64)
 def gaussian_mechanism(scale: float) -> Any:
     """OpenDP's discrete Gaussian on a vector of int64, L2 sensitivity as float64."""
-    return dp.m.make_gaussian(
-        dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64"), scale=scale
-    )
+    return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)
 
 
 @lru_cache(maxsize=64)
 def selection_mechanism(k: int, scale: float) -> Any:
     """OpenDP's noisy top-k on a vector of int64 scores, with Gumbel noise for zCDP."""
-    return dp.m.make_noisy_top_k(
-        dp.vector_domain(dp.atom_domain(T="i64")),
-        dp.linf_distance(T="i64"),
-        dp.zero_concentrated_divergence(),
+    return make_noisy_top_k(
+        vector_domain(atom_domain(T="i64")),
+        linf_distance(T="i64"),
+        zero_concentrated_divergence(),
         k=k,
         scale=scale,
     )

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.dataset
 
 from private_gsd.errors import SourceError, require
 from private_gsd.sources.restoring import restore_arrow, restore_pandas, restore_polars
@@ -19,6 +18,8 @@ from private_gsd.sources.values import values_as_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    import pyarrow.dataset  # at run time it would bring pandas along
 
     from private_gsd.schema import Schema
 
@@ -219,7 +220,7 @@ def wrap(data: Any) -> Table | None:
         return PolarsFrame(data)
     if isinstance(data, duckdb.DuckDBPyRelation):
         return DuckdbRelation(data)
-    if isinstance(data, pyarrow.dataset.Dataset):
+    if module == "pyarrow" and hasattr(data, "scanner"):
         return ArrowDataset(data)
     if isinstance(data, pa.RecordBatch) or hasattr(data, "__arrow_c_stream__"):
         return ArrowTable(data)
