@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any
 
 from private_gsd.errors import BudgetError, LedgerError, did_you_mean, require
 from private_gsd.privacy.budget import (
-    INSECURE,
     MAX_RHO,
     UNITS_PER_RHO,
     Budget,
@@ -36,21 +35,11 @@ from private_gsd.privacy.budget import (
     units_to_rho,
 )
 from private_gsd.privacy.ledger_file import DAMAGED, check_kind, create_file, open_file, told
+from private_gsd.privacy.record import NEIGHBOURS, privacy_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import TracebackType
-
-NEIGHBOURS = {
-    "replace-one": "tables with the same number of rows, of which one row differs; the number of "
-    "rows is public",
-    "add-remove": "tables of which one has all rows of the other and one more",
-}
-CONVERSIONS = {
-    "tight": "the least epsilon by Proposition 12 of Canonne, Kamath and Steinke, The Discrete "
-    "Gaussian for Differential Privacy",
-    "paper": "epsilon = rho + 2 sqrt(rho ln(1/delta))",
-}
 
 _ACCOUNTS = """
 SELECT name, units, delta, conversion, neighbours,
@@ -253,53 +242,7 @@ class Ledger:
 
     def privacy_record(self, name: str) -> dict[str, Any]:
         """What is promised about a dataset and every charge, to be published as JSON."""
-        account, charges = self._statement(name)
-        budget = account.budget
-        amounts = {
-            "total": _amounts(account, budget.units),
-            "spent": _amounts(account, account.spent),
-            "remaining": _amounts(account, account.remaining),
-        }
-        spent = amounts["spent"]
-        insecure = [str(charge.id) for charge in charges if INSECURE in charge.mechanism]
-        guarantee = (
-            "All that was released of this dataset through this ledger, taken together, is "
-            f"rho-zero-concentrated differentially private with rho = {spent['rho']!r}, and so "
-            f"(epsilon, delta)-differentially private with epsilon = {spent['epsilon']!r} and "
-            f"delta = {budget.delta!r}. Nothing will be released beyond a total of rho = "
-            f"{budget.rho!r}, which is epsilon = {amounts['total']['epsilon']!r}. Neighbours "
-            f"are {NEIGHBOURS[account.neighbours]}. What is protected is one row: a person "
-            "with several rows is protected less."
-        )
-        if insecure:
-            guarantee = (
-                f"NONE: the noise of charges {', '.join(insecure)} came from a seed, and whoever "
-                "knows or guesses the seed can take it off again."
-            )
-        return {
-            "dataset": name,
-            "private": not insecure,
-            "guarantee": guarantee,
-            "neighbours": account.neighbours,
-            "neighbours_in_words": NEIGHBOURS[account.neighbours],
-            "conversion": budget.conversion,
-            "conversion_in_words": CONVERSIONS[budget.conversion],
-            "delta": budget.delta,
-            "units_per_rho": UNITS_PER_RHO,
-            **amounts,
-            "charges": [
-                {
-                    "id": charge.id,
-                    "at": charge.at,
-                    "run": charge.run,
-                    "mechanism": charge.mechanism,
-                    "groups": list(charge.groups),
-                    "units": charge.units,
-                    "rho": charge.rho,
-                }
-                for charge in charges
-            ],
-        }
+        return privacy_record(*self._statement(name))
 
     def to_dp_accounting(self, name: str) -> Any:
         """The charges as a ``dp_accounting.ComposedDpEvent``, for others to compute the ε anew."""
@@ -378,10 +321,6 @@ def _account(row: tuple[Any, ...]) -> Account:
 def _charge(row: tuple[Any, ...]) -> Charge:
     number, dataset, run, at, mechanism, groups, units = row
     return Charge(number, dataset, run, at, mechanism, tuple(json.loads(groups)), units)
-
-
-def _amounts(account: Account, units: int) -> dict[str, float]:
-    return {"units": units, "rho": units_to_rho(units), "epsilon": account.epsilon_of(units)}
 
 
 def _terms(account: Account) -> str:
