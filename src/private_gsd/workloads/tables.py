@@ -249,7 +249,7 @@ def cover(
     """Larger column sets that contain all given ones, none with more than ``limit`` cells.
 
     A greedy choice: begin with a set that is not covered yet, and as long as the table stays small
-    add the column that covers most more sets for its size. After so many tries (about two seconds)
+    add the column that covers most more sets for its size. After so many tries (a few seconds)
     the sets that are left stay alone: they are counted as well, only slower.
 
     Returns:
