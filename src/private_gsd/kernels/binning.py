@@ -19,8 +19,9 @@ def bin_numbers(values, breaks, null, out):  # type: ignore[no-untyped-def]
 
     Segments are half-open, [a, b), but for the last, which ends with the domain. A guess from
     evenly spaced breaks is put right by comparing, so that any breaks give exact results: on the
-    levels of a tree the guess is right and costs an eighth of a binary search (3 ns against 26). It is kept within
-    the breaks whatever the numbers: spans so small that their inverse is infinite, and infinity.
+    levels of a tree the guess is right and costs an eighth of a binary search (3 ns, not 26). It
+    is kept within the breaks whatever the numbers: spans so small that their inverse is infinite,
+    and infinity.
     """
     last = breaks.size - 1
     if last < 0:
