@@ -109,7 +109,7 @@ def encoded_values(column: Column) -> st.SearchStrategy[float]:
         low, high = 0.0, float(len(column.values) - 1)
         values = st.integers(0, int(high)).map(float)
     else:
-        low, high = column.bounds  # type: ignore[attr-defined]
+        low, high = column.bounds
         values = st.integers(int(low), int(high)).map(float)
     values = values | st.sampled_from([low, high])
     return values | st.just(float("nan")) if column.nullable else values

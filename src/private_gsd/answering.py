@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from private_gsd.encoding import Encoder, Invalid, Problems
-from private_gsd.errors import DataError
 from private_gsd.kernels.binning import count_outside
-from private_gsd.schema import Discrete, Numeric
 from private_gsd.sources import Source, open_source
 
 if TYPE_CHECKING:
@@ -90,10 +88,7 @@ def answer(
 
     def encode(batch: pa.RecordBatch) -> NDArray[np.float64] | None:
         mine = Problems()
-        try:
-            matrix = encoder.encode_into(batch, mine)
-        except DataError as error:
-            raise DataError(f"{source.name}: {error}") from None
+        matrix = source.encode(batch, encoder, mine)
         if mine:
             with lock:
                 problems.merge(mine)
@@ -124,13 +119,8 @@ def count(
 def _checked(schema: Schema, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """Refuse a value outside the domain: the kernels would write outside of their tables."""
     for position, column in enumerate(schema):
-        if isinstance(column, Numeric):
-            low, high = column.bounds
-        else:
-            assert isinstance(column, Discrete)
-            low, high = 0, len(column.values) - 1
         values = np.ascontiguousarray(matrix[:, position])
-        if count_outside(values, low, high, column.nullable):
+        if count_outside(values, *column.bounds, column.nullable):
             raise ValueError(f"column {column.name!r}: the matrix has values outside the schema")
     return matrix
 

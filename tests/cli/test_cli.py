@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 import private_gsd
@@ -217,3 +220,11 @@ def test_a_late_torn_row_shows_no_row(tmp_path: Path) -> None:
     (tmp_path / "quote.csv").write_text("age,b\n" + "1,2\n" * 300_000 + '"a secret\n' + "1,2\n" * 9)
     out, error = run("schema", "draft", "quote.csv", cwd=tmp_path, code=4)
     assert "secret" not in error + out
+
+
+def test_a_type_that_does_not_fit_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    table = pyarrow.table({"age": [dt.date(2020, 1, 1)]})
+    pyarrow.parquet.write_table(table, tmp_path / "dates.parquet")
+    _, error = run("schema", "check", "schema.toml", "dates.parquet", cwd=tmp_path, code=5)
+    assert "error: dates.parquet: column 'age': the schema says integer 0 to 120, but" in error

@@ -357,7 +357,7 @@ def test_the_unit_scale(data: st.DataObject) -> None:
         if isinstance(column, Boolean | Categorical):
             np.testing.assert_array_equal(back[:, position], matrix[:, position])
             continue
-        low, high = column.bounds  # type: ignore[attr-defined]
+        low, high = column.bounds
         values = unit[:, position][~np.isnan(unit[:, position])]
         assert ((values >= 0) & (values <= 1)).all()
         np.testing.assert_allclose(

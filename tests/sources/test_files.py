@@ -314,3 +314,14 @@ def test_late_errors_are_translated_too(path: Path) -> None:
     path.write_bytes(b"code,age\n" + b"7,6\n" * 300_000 + b"caf\xe9,6\n")
     with pytest.raises(SourceError, match=r"not UTF-8 text \(line 300002\)"):
         rows(path)
+
+
+def test_a_source_opened_again_is_read_by_the_schema(path: Path) -> None:
+    path.write_text("x,y\n,1\n")
+    schema = Schema(
+        [
+            Categorical("x", values=("", "b"), nullable=True, null_values=("NA",)),
+            Integer("y", lower=0, upper=9),
+        ]
+    )
+    assert rows(open_source(path), schema) == rows(path, schema) == [[0, 1]]

@@ -23,7 +23,7 @@ from private_gsd.privacy.budget import Budget, default_delta
 from private_gsd.privacy.ledger import Ledger
 from private_gsd.privacy.mechanisms import SecureNoise
 from private_gsd.privacy.plan import plan_one_shot
-from private_gsd.schema import Discrete, Integer, Numeric, Schema
+from private_gsd.schema import Discrete, Integer, Schema
 from private_gsd.sources import open_source
 
 if TYPE_CHECKING:
@@ -209,12 +209,9 @@ def _bins(column: Column) -> int:
 
 
 def _ends(column: Column) -> tuple[float, float]:
-    """Where the bars begin and end; whole numbers stand in the middle of their bars."""
-    if isinstance(column, Discrete):
-        return -0.5, len(column.values) - 0.5
-    assert isinstance(column, Numeric)
+    """Where the bars begin and end; codes and whole numbers stand in the middle of their bars."""
     low, high = column.bounds
-    return (low - 0.5, high + 0.5) if isinstance(column, Integer) else (low, high)
+    return (low - 0.5, high + 0.5) if isinstance(column, Discrete | Integer) else (low, high)
 
 
 def _bars(counts: NDArray[np.float64]) -> str:

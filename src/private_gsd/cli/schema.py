@@ -59,7 +59,7 @@ def check(
     start = time.perf_counter()
     problems, rows = Problems(), 0
     for batch in output.with_progress(source.batches(), "Checking", source.rows):
-        encoder.encode_into(batch, problems)
+        source.encode(batch, encoder, problems)
         rows += batch.num_rows
     if problems:
         raise problems.error(source.name)

@@ -183,7 +183,7 @@ def _decode_column(column: Column, values: NDArray[np.float64]) -> pa.Array:
         whole = values
     else:
         whole = np.rint(np.where(null, 0, values)).astype(np.int64)
-    low, high = (0, len(column.values) - 1) if isinstance(column, Discrete) else _bounds(column)
+    low, high = column.bounds
     if ((whole < low) | (whole > high))[~null].any():
         raise ValueError(f"column {column.name!r}: a value is not {column.expected}")
     if isinstance(column, Discrete):
@@ -202,8 +202,3 @@ def _decode_column(column: Column, values: NDArray[np.float64]) -> pa.Array:
             array, column.timezone, ambiguous="earliest", nonexistent="latest"
         )
     return pa.array(whole, column.arrow_type, mask=null)
-
-
-def _bounds(column: Column) -> tuple[float, float]:
-    assert isinstance(column, Numeric)
-    return column.bounds

@@ -115,8 +115,8 @@ def selection_mechanism(k: int, scale: float) -> Any:
 def gaussian_scale(squared_sensitivity: float, units: int) -> float:
     """The least scale at which OpenDP says that the Gaussian costs no more than the units.
 
-    The variance is Δ²/2ρ, as in the paper's Definition 4 (its equation 1 and Algorithm 2 have Δ/2ρ,
-    a slip: the proof needs the square).
+    The variance is Δ²/2ρ, as where the paper defines the Gaussian mechanism (its one-shot and
+    adaptive mechanisms are written with Δ/2ρ, a slip: the proof needs the square).
     """
     rho = _positive(units)
     # The root is rounded up: a sensitivity must not be claimed smaller than it is.

@@ -75,6 +75,11 @@ class Column(ABC):
 
     @property
     @abstractmethod
+    def bounds(self) -> tuple[float, float]:
+        """The least and the greatest encoded value, both included."""
+
+    @property
+    @abstractmethod
     def domain(self) -> str:
         """The allowed values in words, for messages and tables."""
 
@@ -88,6 +93,11 @@ class Discrete(Column):
     """A column with a finite list of values; encoded as the position in that list."""
 
     values: Sequence[str] | Sequence[int] | Sequence[bool]
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The first and the last position."""
+        return 0.0, float(len(self.values) - 1)
 
 
 class Numeric(Column):

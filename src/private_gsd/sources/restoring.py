@@ -30,10 +30,10 @@ def fit(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
             return column
     if pa.types.is_timestamp(kind) and kind.tz is None and getattr(column.type, "tz", None):
         column = pc.local_timestamp(column)
-    if pa.types.is_decimal(kind):
-        column = column.cast(pa.float64())  # Arrow casts no int64 to a short decimal
+    # Arrow casts no int64 to a short decimal.
+    between = column.cast(pa.float64()) if pa.types.is_decimal(kind) else column
     try:
-        return column.cast(kind)
+        return between.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return column
 

@@ -41,8 +41,9 @@ class Source:
         schema: The public schema, if it was given.
     """
 
-    def __init__(self, table: Table, schema: Schema | None) -> None:
+    def __init__(self, table: Table, schema: Schema | None, given: Any) -> None:
         self._table = table
+        self._given = given
         self.name = table.name
         self.rows = table.rows
         self.schema = schema
@@ -94,14 +95,20 @@ class Source:
         encoder = Encoder(self.schema, invalid=invalid)
         problems = Problems()
         for batch in self.batches(batch_rows):
-            try:
-                matrix = encoder.encode_into(batch, problems)
-            except DataError as error:
-                raise DataError(f"{self.name}: {error}") from None
+            matrix = self.encode(batch, encoder, problems)
             if not problems:
                 yield matrix
         if problems:
             raise problems.error(self.name)
+
+    def encode(
+        self, batch: pa.RecordBatch, encoder: Encoder, problems: Problems
+    ) -> NDArray[np.float64]:
+        """Encode one of our batches; an error names the table."""
+        try:
+            return encoder.encode_into(batch, problems)
+        except DataError as error:
+            raise DataError(f"{self.name}: {error}") from None
 
     def restore(self, table: pa.Table) -> Any:
         """A result in the schema's types as the kind of frame that came, in its types and order."""
@@ -133,18 +140,14 @@ def open_source(data: Any, schema: Schema | None = None) -> Source:
             Without a schema all columns are read, and CSV fields are text.
     """
     if isinstance(data, Source):
-        data = data._table
-        table: Table | None = data
-    elif isinstance(data, str | Path):
-        table = open_files(data, schema)
-    else:
-        table = wrap(data)
+        data = data._given  # opened anew: how a file is read depends on the schema
+    table = open_files(data, schema) if isinstance(data, str | Path) else wrap(data)
     if table is None:
         raise SourceError(
             f"cannot read a table from {type(data).__name__}; expected a path, a pandas or Polars "
             "frame, a PyArrow table, a DuckDB relation or an object with __arrow_c_stream__"
         )
-    source = Source(table, schema)
+    source = Source(table, schema, data)
     if source.left_out:
         warnings.warn(
             f"{source.name}: left out, since the schema does not name them: "

@@ -135,7 +135,7 @@ class Halfspaces(Family):
         categories += self._begins[self._discrete]
         numbers = matrix[:, self._numeric]
         bounds = np.array(
-            [self.schema.columns[p].bounds for p in self._numeric],  # type: ignore[attr-defined]
+            [self.schema.columns[p].bounds for p in self._numeric],
             dtype=np.float64,
         ).reshape(-1, 2)
         unit = (numbers - bounds[:, 0]) / (bounds[:, 1] - bounds[:, 0])
