@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba
+from private_gsd.kernels.compiling import kernel
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def bin_codes(values, null, out):  # type: ignore[no-untyped-def]
     """Discrete columns: the code itself, and ``null`` for NaN."""
     for row in range(values.size):
@@ -13,7 +13,7 @@ def bin_codes(values, null, out):  # type: ignore[no-untyped-def]
         out[row] = null if value != value else value
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def bin_numbers(values, breaks, null, out):  # type: ignore[no-untyped-def]
     """Numeric columns: how many of the sorted ``breaks`` are at or below the value.
 
@@ -47,7 +47,7 @@ def bin_numbers(values, breaks, null, out):  # type: ignore[no-untyped-def]
         out[row] = atom
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def count_outside(values, low, high, nullable):  # type: ignore[no-untyped-def]
     """How many values are not between the bounds; NaN is inside where it is allowed."""
     outside = 0

@@ -1,4 +1,4 @@
-"""Conjunctions: count rows that meet one category and several thresholds, 64 rows at a time.
+"""Conjunctions: count rows that meet several conditions, 64 rows at a time, and score edits.
 
 A block of rows is turned into bitmaps, one for each category and one for each rank of each numeric
 column (the rows below the r-th smallest value). A query is then the intersection of a few bitmaps,
@@ -7,10 +7,13 @@ so that a row costs a query a 64th of an operation for each of its conditions.
 
 from __future__ import annotations
 
-import numba
+from typing import Any, NamedTuple
+
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
+
+from private_gsd.kernels.compiling import inlined, kernel
 
 BLOCK_ROWS = 1024
 WORDS = BLOCK_ROWS // 64
@@ -24,7 +27,7 @@ def _popcount(typing_context, word):  # type: ignore[no-untyped-def]  # noqa: AR
     return types.uint64(types.uint64), generate
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def count_conjunctions(  # type: ignore[no-untyped-def]
     values, discrete, numeric, sizes, category, columns, thresholds, places, starts, counts
 ):
@@ -99,3 +102,104 @@ def count_conjunctions(  # type: ignore[no-untyped-def]
                 for word in range(WORDS):
                     total += _popcount(meets[word])  # type: ignore[call-arg]
             counts[query] += np.int64(total)
+
+
+class Conditions(NamedTuple):
+    """Conjunctions, as edits need them: each condition is a span of one column's atoms.
+
+    An entry is a column within a conjunction. The others of an entry are the other conditions; a
+    conjunction with fewer than the most is filled up with one that is always met.
+    """
+
+    starts: Any
+    """Where each column's entries begin; one more than columns."""
+    queries: Any
+    """For each entry, the query."""
+    lows: Any
+    """For each entry, the first atom that meets its condition."""
+    highs: Any
+    """For each entry, the first atom after those that do."""
+    others: Any
+    """For each entry, the columns of the other conditions."""
+    other_lows: Any
+    """For each entry and other, the first atom that meets it."""
+    other_highs: Any
+    """For each entry and other, the first atom after those that do."""
+
+
+@inlined
+def _others_met(conditions, entry, atoms):  # type: ignore[no-untyped-def]
+    met = True
+    for other in range(np.uint64(conditions.others.shape[1])):
+        atom = atoms[np.uint64(conditions.others[entry, other])]
+        met &= conditions.other_lows[entry, other] <= atom
+        met &= atom < conditions.other_highs[entry, other]
+    return met
+
+
+@inlined
+def score_conjunctions(conditions, weights, targets, counts, atoms, column, size, steps, scores):  # type: ignore[no-untyped-def]
+    """Add to each atom of a column what the row would gain there, were it taken out first.
+
+    Args:
+        conditions: The conjunctions.
+        weights: For each query.
+        targets: For each query.
+        counts: For each query.
+        atoms: The row.
+        column: Which column.
+        size: How many atoms it has.
+        steps: Room for one more number than atoms.
+        scores: For each atom; added to.
+    """
+    begin, end = conditions.starts[column], conditions.starts[column + 1]
+    if begin == end:
+        return
+    current = atoms[column]
+    for atom in range(size + 1):
+        steps[atom] = 0
+    for entry in range(np.uint64(begin), np.uint64(end)):
+        if not _others_met(conditions, entry, atoms):
+            continue
+        query = np.uint64(conditions.queries[entry])
+        low, high = conditions.lows[entry], conditions.highs[entry]
+        here = low <= current < high
+        gain = weights[query] * (2 * (targets[query] - counts[query] + here) - 1)
+        steps[np.uint64(low)] += gain
+        steps[np.uint64(high)] -= gain
+    total = 0.0
+    for atom in range(np.uint64(size)):
+        total += steps[atom]
+        scores[atom] += total
+
+
+@inlined
+def delta_conjunctions(conditions, weights, targets, counts, atoms, column, atom):  # type: ignore[no-untyped-def]
+    """By how much the loss changes if the row's atom in a column becomes another."""
+    delta = 0.0
+    current = atoms[column]
+    for entry in range(conditions.starts[column], conditions.starts[column + 1]):
+        low, high = conditions.lows[entry], conditions.highs[entry]
+        change = np.int64(low <= atom < high) - np.int64(low <= current < high)
+        if change != 0 and _others_met(conditions, entry, atoms):
+            query = conditions.queries[entry]
+            delta += weights[query] * (1 - 2 * change * (targets[query] - counts[query]))
+    return delta
+
+
+@inlined
+def apply_conjunctions(conditions, weights, targets, counts, atoms, column, atom):  # type: ignore[no-untyped-def]
+    """Count the row with another atom in a column; returns by how much the loss changes.
+
+    The row itself is left for the caller to change.
+    """
+    delta = 0.0
+    current = atoms[column]
+    for entry in range(conditions.starts[column], conditions.starts[column + 1]):
+        low, high = conditions.lows[entry], conditions.highs[entry]
+        change = np.int64(low <= atom < high) - np.int64(low <= current < high)
+        if change != 0 and _others_met(conditions, entry, atoms):
+            query = conditions.queries[entry]
+            delta += weights[query] * (1 - 2 * change * (targets[query] - counts[query]))
+            counts[query] += change
+    return delta

@@ -1,4 +1,4 @@
-"""Halfspaces: count rows whose dot product with a random direction is at most a threshold.
+"""Halfspaces: count rows whose product with a direction is at most a threshold, and score edits.
 
 Queries come in blocks, with the coefficients of each dimension side by side, so that one row's dot
 products with a whole block are sums of a few short vectors that stay in the cache.
@@ -6,11 +6,14 @@ products with a whole block are sums of a few short vectors that stay in the cac
 
 from __future__ import annotations
 
-import numba
+from typing import Any, NamedTuple
+
 import numpy as np
 
+from private_gsd.kernels.compiling import inlined, kernel
 
-@numba.njit(nogil=True, cache=True)
+
+@kernel
 def count_halfspaces(  # type: ignore[no-untyped-def]
     categories, dimensions, units, coefficients, thresholds, counts
 ):
@@ -59,3 +62,160 @@ def count_halfspaces(  # type: ignore[no-untyped-def]
         for query in range(queries):
             hits[query] += sums[query] <= thresholds[query]
     counts += hits
+
+
+class Directions(NamedTuple):
+    """Halfspaces, as edits need them."""
+
+    queries: Any
+    """For each halfspace, the query."""
+    coefficients: Any
+    """For each dimension of the one-hot encoding, the coefficient of each halfspace."""
+    thresholds: Any
+    """For each halfspace."""
+    order: Any
+    """The columns in the order in which they are summed: discrete ones first."""
+    begins: Any
+    """For each column, its first dimension; a number's null has the next one."""
+    lows: Any
+    """For each column, its lower bound."""
+    spans: Any
+    """For each column, how far apart its bounds are."""
+
+
+@inlined
+def _term(directions, discrete, column, value, atom):  # type: ignore[no-untyped-def]
+    """A value's dimension, and what stands there."""
+    begin = directions.begins[column]
+    if discrete:
+        return begin + atom, np.float32(1)
+    if value != value:
+        return begin + 1, np.float32(1)
+    return begin, np.float32((value - directions.lows[column]) / directions.spans[column])
+
+
+@inlined
+def _products(directions, discrete, values, atoms, column, value, atom, products):  # type: ignore[no-untyped-def]
+    """A row's products with all directions, one of its values replaced; as counting sums them."""
+    queries = np.uint64(products.size)
+    for query in range(queries):
+        products[query] = 0
+    for place in range(directions.order.size):
+        each = directions.order[place]
+        if each == column:
+            dimension, unit = _term(directions, discrete[each], each, value, atom)
+        else:
+            dimension, unit = _term(directions, discrete[each], each, values[each], atoms[each])
+        coefficients = directions.coefficients[dimension]
+        if discrete[each]:
+            for query in range(queries):
+                products[query] += coefficients[query]
+        else:
+            for query in range(queries):
+                products[query] += coefficients[query] * unit
+
+
+@inlined
+def load_halfspaces(directions, discrete, values, atoms, products):  # type: ignore[no-untyped-def]
+    """A row's products with all directions."""
+    if directions.queries.size > 0:
+        _products(directions, discrete, values, atoms, -1, 0.0, 0, products)
+
+
+@inlined
+def prepare_halfspaces(  # type: ignore[no-untyped-def]
+    directions, discrete, weights, targets, counts, values, atoms, column, products, slacks, gains
+):
+    """What each halfspace leaves for one column of a row, and what it gives to be in it.
+
+    Args:
+        directions: The halfspaces.
+        discrete: For each column, whether it holds categories.
+        weights: For each query.
+        targets: For each query.
+        counts: For each query.
+        values: The row.
+        atoms: The row's atoms.
+        column: Which column.
+        products: The row's products.
+        slacks: For each halfspace, the most that the column may add; written.
+        gains: For each halfspace, what a row in it gains, were this one taken out; written.
+    """
+    dimension, unit = _term(directions, discrete[column], column, values[column], atoms[column])
+    coefficients = directions.coefficients[dimension]
+    for place in range(np.uint64(products.size)):
+        query = np.uint64(directions.queries[place])
+        product, threshold = products[place], directions.thresholds[place]
+        slacks[place] = threshold - (product - coefficients[place] * unit)
+        here = product <= threshold
+        gain = weights[query] * (2 * (targets[query] - counts[query] + here) - 1)
+        gains[place] = min(max(gain, -1e30), 1e30)
+
+
+@inlined
+def score_halfspaces(directions, discrete, column, value, atom, slacks, gains):  # type: ignore[no-untyped-def]
+    """What the row gains with a value, after ``prepare_halfspaces``; to rounding."""
+    dimension, unit = _term(directions, discrete[column], column, value, atom)
+    coefficients = directions.coefficients[dimension]
+    zero = np.float32(0)
+    a = b = c = d = e = f = g = h = zero
+    whole = np.uint64(gains.size // 8 * 8)
+    for i in range(np.uint64(0), whole, np.uint64(8)):
+        j, k, m = i + np.uint64(1), i + np.uint64(2), i + np.uint64(3)
+        n, o, p, q = i + np.uint64(4), i + np.uint64(5), i + np.uint64(6), i + np.uint64(7)
+        a += gains[i] if coefficients[i] * unit <= slacks[i] else zero
+        b += gains[j] if coefficients[j] * unit <= slacks[j] else zero
+        c += gains[k] if coefficients[k] * unit <= slacks[k] else zero
+        d += gains[m] if coefficients[m] * unit <= slacks[m] else zero
+        e += gains[n] if coefficients[n] * unit <= slacks[n] else zero
+        f += gains[o] if coefficients[o] * unit <= slacks[o] else zero
+        g += gains[p] if coefficients[p] * unit <= slacks[p] else zero
+        h += gains[q] if coefficients[q] * unit <= slacks[q] else zero
+    total = np.float64(((a + b) + (c + d)) + ((e + f) + (g + h)))
+    for i in range(whole, np.uint64(gains.size)):
+        total += gains[i] if coefficients[i] * unit <= slacks[i] else zero
+    return total
+
+
+@inlined
+def delta_halfspaces(  # type: ignore[no-untyped-def]
+    directions, discrete, weights, targets, counts, values, atoms, column, value, atom, old, new
+):
+    """By how much the loss changes if a value of the row becomes another; exactly as counted.
+
+    Args:
+        directions: The halfspaces.
+        discrete: For each column, whether it holds categories.
+        weights: For each query.
+        targets: For each query.
+        counts: For each query.
+        values: The row.
+        atoms: The row's atoms.
+        column: Which column.
+        value: What it becomes.
+        atom: Its atom.
+        old: The row's products, from ``load_halfspaces``.
+        new: Room for the products it would have; written.
+    """
+    if directions.queries.size == 0:
+        return 0.0
+    _products(directions, discrete, values, atoms, column, value, atom, new)
+    delta = 0.0
+    for place in range(np.uint64(old.size)):
+        threshold = directions.thresholds[place]
+        change = np.int64(new[place] <= threshold) - np.int64(old[place] <= threshold)
+        if change != 0:
+            query = np.uint64(directions.queries[place])
+            delta += weights[query] * (1 - 2 * change * (targets[query] - counts[query]))
+    return delta
+
+
+@inlined
+def apply_halfspaces(directions, counts, old, new):  # type: ignore[no-untyped-def]
+    """Count the row with the products that ``delta_halfspaces`` left in ``new``."""
+    for place in range(np.uint64(old.size)):
+        threshold = directions.thresholds[place]
+        counts[np.uint64(directions.queries[place])] += np.int64(
+            new[place] <= threshold
+        ) - np.int64(old[place] <= threshold)
+        old[place] = new[place]

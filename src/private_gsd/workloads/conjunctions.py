@@ -87,7 +87,7 @@ class Conjunctions(Family):
 
     def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
         """Count rows, in the order of the plan."""
-        count_conjunctions(matrix, *self._plan, state)  # type: ignore[call-arg]
+        count_conjunctions(matrix, *self._plan, state)
 
     def finish(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
         """From the order of the plan to that of the queries."""

@@ -1,0 +1,1 @@
+"""The genetic search: noisy answers to a synthetic table that answers alike."""

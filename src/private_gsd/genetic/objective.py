@@ -1,0 +1,136 @@
+"""The objective: measurements as the arrays that edits are scored with.
+
+The loss is the sum over all queries of weight times squared residual, where the residual is the
+noisy share less the table's. Within the search shares are counts of the table's rows, and the
+largest weight is 1.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from private_gsd.errors import WorkloadError
+from private_gsd.genetic.domain import columns_of
+from private_gsd.genetic.layout import Table, conditions_of, cuts_of, directions_of, tables_of
+from private_gsd.kernels.cells import fill_atoms
+from private_gsd.kernels.edits import Problem, Row, State
+from private_gsd.kernels.marginals import LANES, fill_residuals
+from private_gsd.workloads import Conjunctions, Halfspaces, Marginals
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from private_gsd.measurement import Measurements
+    from private_gsd.schema import Schema
+
+Weights = Literal["inverse-variance", "equal"]
+
+# Shares beyond this are absurd; they pull as hard as this one.
+LARGEST_SHARE = 1e6
+# How many values of a number are tried at once where halfspaces look at it.
+CANDIDATES = 32
+
+
+class Objective:
+    """What a search minimises.
+
+    Args:
+        measurements: The noisy answers.
+        weights: How much each query counts: as the inverse of its variance, or all alike.
+    """
+
+    def __init__(self, measurements: Measurements, weights: Weights) -> None:
+        self.schema: Schema = measurements.workload.schema
+        self.workload = measurements.workload
+        self.shares = np.clip(measurements.shares, -LARGEST_SHARE, LARGEST_SHARE)
+        self.share_weights = np.ones(self.workload.size)
+        if weights == "inverse-variance":
+            # Scales relative to the smallest, so that the extremes of float64 do no harm.
+            relative = measurements.scales.min() / measurements.scales
+            self.share_weights = np.repeat(relative**2, self.workload.group_sizes)
+            self.unit = (measurements.rows / measurements.scales.min()) ** 2
+        else:
+            self.unit = 1.0
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The kernels' view of it."""
+        tables: list[Table] = []
+        conjunctions: list[tuple[Conjunctions, int]] = []
+        halfspaces: list[tuple[Halfspaces, int]] = []
+        query = 0
+        for family in self.workload.families:
+            if isinstance(family, Marginals):
+                first = query
+                for group in family.groups:
+                    for features in group.tables:
+                        tables.append(Table(features, first, self.share_weights[first]))
+                        first += math.prod(feature.size for feature in features)
+            elif isinstance(family, Conjunctions):
+                conjunctions.append((family, query))
+            elif isinstance(family, Halfspaces):
+                halfspaces.append((family, query))
+            else:
+                raise WorkloadError(
+                    f"the genetic search has no kernel for {type(family).__name__} queries"
+                )
+            query += int(family.group_sizes.sum())
+        cuts = cuts_of(self.schema, tables, [family for family, _ in conjunctions])
+        columns = columns_of(self.schema, cuts)
+        return Problem(
+            columns,
+            tables_of(self.schema, tables, cuts),
+            conditions_of(self.schema, conjunctions, cuts),
+            directions_of(self.schema, halfspaces),
+            self.share_weights,
+        )
+
+    def state(self, values: NDArray[np.float64], counts: NDArray[np.int64]) -> State:
+        """A table and how it answers.
+
+        Args:
+            values: The table; taken over, not copied.
+            counts: Its answers.
+        """
+        problem = self.problem
+        atoms = np.empty(values.shape, dtype=np.int32)
+        fill_atoms(problem.columns, values, atoms)
+        targets = self.shares * len(values)
+        sources = problem.tables.sources
+        # Whole lanes are read at the end, too.
+        residuals = np.zeros(len(sources) + LANES, dtype=np.float32)
+        fill_residuals(sources, problem.weights, targets, counts, residuals)
+        return State(values, atoms, targets, counts, residuals)
+
+    def row(self) -> Row:
+        """Room for a thread."""
+        problem = self.problem
+        columns = problem.columns
+        atoms = int(np.diff(columns.starts).max())
+        directions = len(problem.directions.queries)
+        return Row(
+            cells=np.zeros(len(problem.tables.atom_starts), dtype=np.int32),
+            products=np.zeros(directions, dtype=np.float32),
+            trial=np.zeros(directions, dtype=np.float32),
+            sums=np.zeros(problem.tables.slots[-1], dtype=np.float32),
+            scores=np.zeros(atoms),
+            steps=np.zeros(atoms + 1),
+            slacks=np.zeros(directions, dtype=np.float32),
+            gains=np.zeros(directions, dtype=np.float32),
+            candidates=np.zeros((2, CANDIDATES)),
+            order=np.arange(len(self.schema)),
+            stream=np.zeros(1, dtype=np.uint64),
+        )
+
+    def loss(self, state: State) -> float:
+        """The loss in the kernels' measure: of counts, with weights of at most 1."""
+        residuals: NDArray[np.float64] = state.targets - state.counts
+        return float(np.sum(self.share_weights * residuals**2))
+
+    def share_loss(self, loss: float, rows: int) -> float:
+        """A loss of counts as one of shares, with the true weights."""
+        return loss * self.unit / rows**2

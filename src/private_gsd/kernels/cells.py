@@ -1,0 +1,135 @@
+"""Cells: the values a cell of the table may hold, and the atoms they fall in.
+
+A column's atoms are its categories, or the segments between all numbers at which any query cuts it,
+and its null as the last one. Values in one atom look the same to tables and conjunctions.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from private_gsd.kernels.compiling import inlined, kernel
+from private_gsd.kernels.draws import begin, below, uniform
+
+
+class Columns(NamedTuple):
+    """What values the columns have.
+
+    Numbers on a grid (whole numbers, dates, declared decimals) are counted on it: a number is
+    ``step / denominator``. Without a grid the denominator is 0, and steps are the numbers.
+    """
+
+    starts: Any
+    """Where each column's atoms begin; one more than columns."""
+    firsts: Any
+    """For each atom, its first step; more than the last where it holds no value."""
+    lasts: Any
+    """For each atom, its last step."""
+    barriers: Any
+    """For each atom, 0 or, where it holds no value, minus infinity."""
+    denominators: Any
+    """For each column, steps to one; 0 for none."""
+    nulls: Any
+    """For each column, the atom of its null, or -1."""
+    ends: Any
+    """For each column, its first and last step."""
+    chances: Any
+    """For each column, the chance of a null among values drawn without preference."""
+    cuts: Any
+    """All columns' cuts, in order; none for a column of categories."""
+    cut_starts: Any
+    """Where each column's cuts begin; one more than columns."""
+    discrete: Any
+    """For each column, whether it holds categories."""
+
+
+@inlined
+def _between(stream, first, last, denominator):  # type: ignore[no-untyped-def]
+    share = uniform(stream)
+    if denominator == 0:
+        return min(max(first * (1 - share) + last * share, first), last)
+    step = first + np.floor(share * (last - first + 1))
+    return min(max(step, first), last) / denominator
+
+
+@inlined
+def draw_within(columns, column, atom, stream):  # type: ignore[no-untyped-def]
+    """A value of an atom, each as likely as another."""
+    if atom == columns.nulls[column]:
+        return np.nan
+    place = columns.starts[column] + atom
+    return _between(
+        stream, columns.firsts[place], columns.lasts[place], columns.denominators[column]
+    )
+
+
+@inlined
+def draw_any(columns, column, stream):  # type: ignore[no-untyped-def]
+    """A value of the column, each as likely as another; see ``chances`` for null."""
+    if columns.chances[column] > 0 and uniform(stream) < columns.chances[column]:
+        return np.nan
+    return _between(
+        stream, columns.ends[column, 0], columns.ends[column, 1], columns.denominators[column]
+    )
+
+
+@inlined
+def atom_of(columns, column, value):  # type: ignore[no-untyped-def]
+    """The atom of a value: its code, or how many cuts are at or below it."""
+    if value != value:
+        return columns.nulls[column]
+    if columns.discrete[column]:
+        return np.int64(value)
+    low, high = columns.cut_starts[column], columns.cut_starts[column + 1]
+    start = low
+    while low < high:
+        middle = (low + high) // 2
+        if columns.cuts[middle] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return low - start
+
+
+@kernel
+def draw_table(columns, seed, stream_number, values):  # type: ignore[no-untyped-def]
+    """Fill a table with values drawn without preference."""
+    stream = np.empty(1, dtype=np.uint64)
+    begin(stream, seed, stream_number, 0)
+    for row in range(values.shape[0]):
+        for column in range(values.shape[1]):
+            values[row, column] = draw_any(columns, column, stream)
+
+
+@kernel
+def fill_atoms(columns, values, atoms):  # type: ignore[no-untyped-def]
+    """The atom of every value of a table."""
+    for row in range(values.shape[0]):
+        for column in range(values.shape[1]):
+            atoms[row, column] = atom_of(columns, column, values[row, column])
+
+
+@kernel
+def draw_rows(columns, values, seed, generation, rows, column, shares, out):  # type: ignore[no-untyped-def]
+    """Candidate values for some rows of one column: by crossover from other rows, or by mutation.
+
+    Args:
+        columns: What values the columns have.
+        values: The table.
+        seed: Of the search.
+        generation: Which draw this is.
+        rows: Whose cells.
+        column: Which column.
+        shares: The share of candidates that come from other rows.
+        out: A row for each of ``rows``, a column for each candidate.
+    """
+    stream = np.empty(1, dtype=np.uint64)
+    for place in range(rows.size):
+        begin(stream, seed, generation, rows[place])
+        for candidate in range(out.shape[1]):
+            if uniform(stream) < shares:
+                out[place, candidate] = values[below(stream, values.shape[0]), column]
+            else:
+                out[place, candidate] = draw_any(columns, column, stream)

@@ -1,0 +1,36 @@
+"""Compiling: Numba, with a cache on disk that notices a change in any kernel.
+
+Numba looks only at the file of the function it compiles, and kernels call kernels of other files:
+after an upgrade, old code could be loaded. So the cache of each is stamped with a digest of all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numba
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_SOURCES = sorted(Path(__file__).parent.glob("*.py"))
+DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """A function that is compiled when it is first called, and runs without Python's lock."""
+    dispatcher: Any = numba.njit(nogil=True, cache=True)(function)
+    dispatcher._cache._cache_file._source_stamp = DIGEST
+    return dispatcher
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """A part of a kernel, compiled into whatever calls it; it cannot make arrays.
+
+    It does not count references either: what it reads belongs to the caller. With counting, every
+    look at an array of a tuple of arrays was an atomic operation, and a visit to a cell took 530
+    ns instead of 75.
+    """
+    return numba.njit(nogil=True, forceinline=True, _nrt=False)(function)

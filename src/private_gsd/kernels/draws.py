@@ -1,0 +1,71 @@
+"""Draws: random numbers from a state of one word, so that any place can have a stream of its own.
+
+A stream is begun from a seed and two numbers (a sweep and a row, say): what is drawn there does not
+depend on what was drawn elsewhere before, nor on which thread does it. The generator is SplitMix64.
+It drives the search and nothing that privacy rests on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from private_gsd.kernels.compiling import inlined, kernel
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+
+
+@inlined
+def _mixed(word):  # type: ignore[no-untyped-def]
+    word = (word ^ (word >> np.uint64(30))) * _FIRST
+    word = (word ^ (word >> np.uint64(27))) * _SECOND
+    return word ^ (word >> np.uint64(31))
+
+
+@inlined
+def begin(stream, seed, first, second):  # type: ignore[no-untyped-def]
+    """Set a stream to its beginning."""
+    word = _mixed(np.uint64(seed) + _STEP)
+    word = _mixed(word + np.uint64(first) * _STEP + _STEP)
+    stream[0] = _mixed(word + np.uint64(second) * _STEP + _STEP)
+
+
+@inlined
+def uniform(stream):  # type: ignore[no-untyped-def]
+    """A number in [0, 1), of 53 random bits."""
+    stream[0] += _STEP
+    return np.float64(_mixed(stream[0]) >> np.uint64(11)) * 2.0**-53
+
+
+@inlined
+def below(stream, bound):  # type: ignore[no-untyped-def]
+    """A whole number from 0 to ``bound`` - 1."""
+    return np.int64(uniform(stream) * np.float64(bound))
+
+
+@inlined
+def shuffle(stream, items):  # type: ignore[no-untyped-def]
+    """Put items in random order."""
+    for last in range(items.size - 1, 0, -1):
+        other = below(stream, last + 1)
+        items[last], items[other] = items[other], items[last]
+
+
+@kernel
+def fill_uniform(seed, first, second, out):  # type: ignore[no-untyped-def]
+    """The first numbers of a stream, for those who are not compiled."""
+    stream = np.empty(1, dtype=np.uint64)
+    begin(stream, seed, first, second)
+    for place in range(out.size):
+        out[place] = uniform(stream)
+
+
+@kernel
+def permute(seed, first, second, out):  # type: ignore[no-untyped-def]
+    """The numbers from 0 on, in random order."""
+    stream = np.empty(1, dtype=np.uint64)
+    begin(stream, seed, first, second)
+    for place in range(out.size):
+        out[place] = place
+    shuffle(stream, out)

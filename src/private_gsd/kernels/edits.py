@@ -1,0 +1,175 @@
+"""Edits: one value of one row replaced, seen by all families of queries at once.
+
+An edit is scored for many values together, to rounding, and its effect on the loss is then found
+exactly, in whole counts, before it counts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from private_gsd.kernels.cells import Columns
+from private_gsd.kernels.compiling import inlined
+from private_gsd.kernels.conjunctions import (
+    Conditions,
+    apply_conjunctions,
+    delta_conjunctions,
+    score_conjunctions,
+)
+from private_gsd.kernels.halfspaces import (
+    Directions,
+    apply_halfspaces,
+    delta_halfspaces,
+    load_halfspaces,
+)
+from private_gsd.kernels.marginals import (
+    Tables,
+    apply_tables,
+    delta_tables,
+    load_tables,
+    score_tables,
+)
+
+
+class Problem(NamedTuple):
+    """What does not change in a search."""
+
+    columns: Columns
+    tables: Tables
+    conditions: Conditions
+    directions: Directions
+    weights: Any
+    """For each query."""
+
+
+class State(NamedTuple):
+    """A table, and how it answers."""
+
+    values: Any
+    """The table."""
+    atoms: Any
+    """The atom of each value."""
+    targets: Any
+    """For each query, how many rows should answer it."""
+    counts: Any
+    """For each query, how many do."""
+    residuals: Any
+    """For the tables, weighted target less weighted count, in all orders."""
+
+
+class Row(NamedTuple):
+    """Room for one row at a time; every thread has its own."""
+
+    cells: Any
+    """The row's cell in each feature."""
+    products: Any
+    """The row's product with each direction."""
+    trial: Any
+    """The products after an edit."""
+    sums: Any
+    """For each cell of each feature."""
+    scores: Any
+    """For each atom of the column with the most."""
+    steps: Any
+    """One more than that."""
+    slacks: Any
+    """For each direction."""
+    gains: Any
+    """For each direction."""
+    candidates: Any
+    """Values to be tried, and their atoms."""
+    order: Any
+    """The columns, in some order."""
+    stream: Any
+    """Of random numbers."""
+
+
+@inlined
+def load_row(problem, state, number, row):  # type: ignore[no-untyped-def]
+    """Turn to a row of the table."""
+    load_tables(problem.tables, state.atoms[number], row.cells)
+    load_halfspaces(
+        problem.directions,
+        problem.columns.discrete,
+        state.values[number],
+        state.atoms[number],
+        row.products,
+    )
+
+
+@inlined
+def score_atoms(problem, state, number, column, row):  # type: ignore[no-untyped-def]
+    """What the row would gain in each atom of a column, were it taken out; halfspaces aside."""
+    start = problem.columns.starts[column]
+    size = problem.columns.starts[column + 1] - start
+    for atom in range(np.uint64(size)):
+        row.scores[atom] = problem.columns.barriers[np.uint64(start) + np.uint64(atom)]
+    score_tables(problem.tables, state.residuals, row.cells, column, row.sums, row.scores)
+    score_conjunctions(
+        problem.conditions,
+        problem.weights,
+        state.targets,
+        state.counts,
+        state.atoms[number],
+        column,
+        size,
+        row.steps,
+        row.scores,
+    )
+    return size
+
+
+@inlined
+def delta_edit(problem, state, number, column, value, atom, row):  # type: ignore[no-untyped-def]
+    """By how much the loss changes if a value becomes another; the row must have been loaded."""
+    atoms = state.atoms[number]
+    delta = delta_tables(problem.tables, state.targets, state.counts, row.cells, column, atom)
+    delta += delta_conjunctions(
+        problem.conditions, problem.weights, state.targets, state.counts, atoms, column, atom
+    )
+    return delta + delta_halfspaces(
+        problem.directions,
+        problem.columns.discrete,
+        problem.weights,
+        state.targets,
+        state.counts,
+        state.values[number],
+        atoms,
+        column,
+        value,
+        atom,
+        row.products,
+        row.trial,
+    )
+
+
+@inlined
+def apply_edit(problem, state, number, column, value, atom, row):  # type: ignore[no-untyped-def]
+    """Replace a value; returns by how much the loss changes. The row must have been loaded."""
+    atoms = state.atoms[number]
+    delta = delta_halfspaces(
+        problem.directions,
+        problem.columns.discrete,
+        problem.weights,
+        state.targets,
+        state.counts,
+        state.values[number],
+        atoms,
+        column,
+        value,
+        atom,
+        row.products,
+        row.trial,
+    )
+    apply_halfspaces(problem.directions, state.counts, row.products, row.trial)
+    delta += apply_conjunctions(
+        problem.conditions, problem.weights, state.targets, state.counts, atoms, column, atom
+    )
+    delta += apply_tables(
+        problem.tables, state.targets, state.counts, state.residuals, row.cells, column, atom
+    )
+    state.atoms[number, column] = atom
+    state.values[number, column] = value
+    return delta

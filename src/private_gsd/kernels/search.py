@@ -1,0 +1,336 @@
+"""Search: sweeps over the rows of a table that give each value the best alternative there is.
+
+Rows are visited in random order, and for every column all of its atoms are scored at once, so that
+an edit costs a few nanoseconds. The loss never rises: each move's effect is computed exactly as it
+is made, and taken back unless the loss fell.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from private_gsd.kernels.cells import atom_of, draw_any, draw_within
+from private_gsd.kernels.compiling import inlined, kernel
+from private_gsd.kernels.draws import begin, below, shuffle
+from private_gsd.kernels.edits import apply_edit, delta_edit, load_row, score_atoms
+from private_gsd.kernels.halfspaces import prepare_halfspaces, score_halfspaces
+
+# Weights are at most 1, so that this is far below what one row can change, and above rounding.
+LEAST_GAIN = 1e-12
+# Scores are sums of float32: smaller relative differences than this are rounding.
+SCORE_ERROR = 1e-6
+
+
+@inlined
+def _gather_candidates(problem, state, column, row):  # type: ignore[no-untyped-def]
+    """Values to be tried where halfspaces look at the number itself, not at its atom.
+
+    All categories, where they fit; else values of other rows (crossover) and fresh ones (mutation).
+
+    Returns:
+        How many there are.
+    """
+    columns = problem.columns
+    size = columns.starts[column + 1] - columns.starts[column]
+    room = row.candidates.shape[1]
+    if columns.discrete[column] and size <= room:
+        for atom in range(size):
+            value = np.nan if atom == columns.nulls[column] else np.float64(atom)
+            row.candidates[0, atom] = value
+            row.candidates[1, atom] = atom
+        return size
+    for place in range(room):
+        if 2 * place < room:
+            other = below(row.stream, state.values.shape[0])
+            value = state.values[other, column]
+        else:
+            value = draw_any(columns, column, row.stream)
+        row.candidates[0, place] = value
+        row.candidates[1, place] = atom_of(columns, column, value)
+    return room
+
+
+@inlined
+def _best_candidate(problem, state, number, column, row):  # type: ignore[no-untyped-def]
+    """The best of some candidates, after ``score_atoms``: its place, its gain, how many."""
+    prepare_halfspaces(
+        problem.directions,
+        problem.columns.discrete,
+        problem.weights,
+        state.targets,
+        state.counts,
+        state.values[number],
+        state.atoms[number],
+        column,
+        row.products,
+        row.slacks,
+        row.gains,
+    )
+    tried = _gather_candidates(problem, state, column, row)
+    old = state.atoms[number, column]
+    discrete = problem.columns.discrete
+    most = row.scores[old] + score_halfspaces(
+        problem.directions,
+        discrete,
+        column,
+        state.values[number, column],
+        old,
+        row.slacks,
+        row.gains,
+    )
+    current = most
+    best = -1
+    for place in range(tried):
+        atom = np.int64(row.candidates[1, place])
+        score = row.scores[atom] + score_halfspaces(
+            problem.directions,
+            discrete,
+            column,
+            row.candidates[0, place],
+            atom,
+            row.slacks,
+            row.gains,
+        )
+        if score > most:
+            most = score
+            best = place
+    if best >= 0 and most - current <= SCORE_ERROR * (abs(most) + abs(current)):
+        best = -1
+    return best, tried
+
+
+@inlined
+def _best_atom(state, number, column, size, row):  # type: ignore[no-untyped-def]
+    """The best atom, after ``score_atoms``; the present one where there is none better."""
+    old = np.int64(state.atoms[number, column])
+    current = row.scores[np.uint64(old)]
+    best = old
+    most = current
+    for atom in range(np.uint64(size)):
+        if row.scores[atom] > most:
+            most = row.scores[atom]
+            best = np.int64(atom)
+    if most - current <= SCORE_ERROR * (abs(most) + abs(current)):
+        best = old
+    return best
+
+
+@inlined
+def _visit(problem, state, number, column, row):  # type: ignore[no-untyped-def]
+    """Give one value its best alternative; returns the change of the loss, and edits scored."""
+    size = score_atoms(problem, state, number, column, row)
+    old = np.int64(state.atoms[number, column])
+    if problem.directions.queries.size == 0:
+        tried = size
+        atom = _best_atom(state, number, column, size, row)
+        if atom == old:
+            return 0.0, tried
+        value = draw_within(problem.columns, column, atom, row.stream)
+    else:
+        best, tried = _best_candidate(problem, state, number, column, row)
+        if best < 0:
+            return 0.0, tried
+        value = row.candidates[0, best]
+        atom = np.int64(row.candidates[1, best])
+    before = state.values[number, column]
+    delta = apply_edit(problem, state, number, column, value, atom, row)
+    if delta > -LEAST_GAIN:
+        apply_edit(problem, state, number, column, before, old, row)
+        return 0.0, tried
+    return delta, tried
+
+
+@inlined
+def _promising(problem, state, number, column, row):  # type: ignore[no-untyped-def]
+    """Whether a value has a better alternative."""
+    size = score_atoms(problem, state, number, column, row)
+    if problem.directions.queries.size == 0:
+        best = _best_atom(state, number, column, size, row)
+        return best != state.atoms[number, column]
+    best, _ = _best_candidate(problem, state, number, column, row)
+    return best >= 0
+
+
+@kernel
+def sweep(problem, state, rows, seed, generation, marked, row):  # type: ignore[no-untyped-def]
+    """Visit all values of some rows, or those marked; columns in random order.
+
+    Args:
+        problem: What does not change.
+        state: The table; changed.
+        rows: Which rows, in which order.
+        seed: Of the search.
+        generation: Which sweep this is.
+        marked: For each of these rows and columns, whether to visit; of no rows for all.
+        row: Room.
+
+    Returns:
+        By how much the loss changed, how many values moved, how many edits were scored.
+    """
+    change = 0.0
+    moves = edits = 0
+    for turn in range(rows.size):
+        number = rows[turn]
+        begin(row.stream, seed, generation, number)
+        shuffle(row.stream, row.order)
+        loaded = False
+        for place in range(row.order.size):
+            column = row.order[place]
+            if marked.shape[0] > 0 and not marked[turn, column]:
+                continue
+            if not loaded:
+                load_row(problem, state, number, row)
+                loaded = True
+            delta, tried = _visit(problem, state, number, column, row)
+            change += delta
+            moves += delta < 0
+            edits += tried
+    return change, moves, edits
+
+
+@kernel
+def mark(problem, state, rows, seed, generation, marked, row):  # type: ignore[no-untyped-def]
+    """Mark the values of some rows that have a better alternative, without changing anything.
+
+    Threads do this side by side for a block of rows; what they marked is then visited in order.
+
+    Args:
+        problem: What does not change.
+        state: The table; read.
+        rows: Which rows.
+        seed: Of the search.
+        generation: Which sweep this is.
+        marked: For each of these rows and columns; written.
+        row: Room.
+
+    Returns:
+        How many edits were scored.
+    """
+    edits = 0
+    for turn in range(rows.size):
+        number = rows[turn]
+        begin(row.stream, seed, generation, number)
+        load_row(problem, state, number, row)
+        for column in range(row.order.size):
+            marked[turn, column] = _promising(problem, state, number, column, row)
+            edits += problem.columns.starts[column + 1] - problem.columns.starts[column]
+    return edits
+
+
+@kernel
+def swap(problem, state, rows, seed, generation, tries, row):  # type: ignore[no-untyped-def]
+    """Let rows exchange one value with other rows, where that lowers the loss.
+
+    Two values change at once, and the column keeps its distribution: this finds what no single
+    edit does.
+
+    Args:
+        problem: What does not change.
+        state: The table; changed.
+        rows: Which rows.
+        seed: Of the search.
+        generation: Which sweep this is.
+        tries: How many exchanges each row tries.
+        row: Room.
+
+    Returns:
+        By how much the loss changed, how many values moved, how many edits were scored.
+    """
+    change = 0.0
+    moves = edits = 0
+    values, atoms = state.values, state.atoms
+    for turn in range(rows.size):
+        number = rows[turn]
+        begin(row.stream, seed, generation, number)
+        for _ in range(tries):
+            column = below(row.stream, values.shape[1])
+            other = below(row.stream, values.shape[0])
+            mine, theirs = values[number, column], values[other, column]
+            my_atom = np.int64(atoms[number, column])
+            their_atom = np.int64(atoms[other, column])
+            if mine == theirs or (mine != mine and theirs != theirs):
+                continue
+            if my_atom == their_atom and problem.directions.queries.size == 0:
+                continue
+            edits += 1
+            load_row(problem, state, number, row)
+            delta = apply_edit(problem, state, number, column, theirs, their_atom, row)
+            load_row(problem, state, other, row)
+            delta += delta_edit(problem, state, other, column, mine, my_atom, row)
+            if delta > -LEAST_GAIN:
+                load_row(problem, state, number, row)
+                apply_edit(problem, state, number, column, mine, my_atom, row)
+            else:
+                apply_edit(problem, state, other, column, mine, my_atom, row)
+                change += delta
+                moves += 2
+    return change, moves, edits
+
+
+@kernel
+def score_edits(problem, state, rows, column, candidates, deltas, row):  # type: ignore[no-untyped-def]
+    """By how much each candidate value of one column of some rows would change the loss."""
+    for place in range(rows.size):
+        load_row(problem, state, rows[place], row)
+        for candidate in range(candidates.shape[1]):
+            value = candidates[place, candidate]
+            atom = atom_of(problem.columns, column, value)
+            deltas[place, candidate] = delta_edit(
+                problem, state, rows[place], column, value, atom, row
+            )
+
+
+@kernel
+def commit(problem, state, rows, column, candidates, answers, answered, queries, row):  # type: ignore[no-untyped-def]
+    """Make edits of one column of different rows, each if it lowers the loss when its turn comes.
+
+    Args:
+        problem: What does not change.
+        state: The table; changed.
+        rows: Which rows.
+        column: Which column.
+        candidates: For each row, the new value.
+        answers: For each row and query that is not compiled, whether it would meet it.
+        answered: For each row of the table and such query, whether it meets it; changed.
+        queries: The numbers of these queries.
+        row: Room.
+
+    Returns:
+        By how much the loss changed, and how many values moved.
+    """
+    change = 0.0
+    moves = 0
+    for place in range(rows.size):
+        number = rows[place]
+        value = candidates[place]
+        atom = atom_of(problem.columns, column, value)
+        load_row(problem, state, number, row)
+        delta = delta_edit(problem, state, number, column, value, atom, row)
+        for each in range(queries.size):
+            query = queries[each]
+            shift = np.int64(answers[place, each]) - np.int64(answered[number, each])
+            if shift != 0:
+                residual = state.targets[query] - state.counts[query]
+                delta += problem.weights[query] * (1 - 2 * shift * residual)
+        if delta > -LEAST_GAIN:
+            continue
+        apply_edit(problem, state, number, column, value, atom, row)
+        for each in range(queries.size):
+            state.counts[queries[each]] += np.int64(answers[place, each]) - np.int64(
+                answered[number, each]
+            )
+            answered[number, each] = answers[place, each]
+        change += delta
+        moves += 1
+    return change, moves
+
+
+@kernel
+def make_edits(problem, state, rows, columns, values, row):  # type: ignore[no-untyped-def]
+    """Make edits one after the other, whatever they do; returns by how much the loss changed."""
+    change = 0.0
+    for place in range(rows.size):
+        atom = atom_of(problem.columns, columns[place], values[place])
+        load_row(problem, state, rows[place], row)
+        change += apply_edit(problem, state, rows[place], columns[place], values[place], atom, row)
+    return change
