@@ -9,7 +9,8 @@
     ├── WorkloadError          7      the queries asked for do not make sense, or are too many
     ├── BudgetError            8      the privacy budget is wrong, or spent
     ├── LedgerError            9      the ledger cannot be read or written
-    └── MeasurementError      10      measurements are missing, torn or of another table
+    ├── MeasurementError      10      measurements are missing, torn or of another table
+    └── SearchError           11      the search was asked for what it cannot do
 
 Messages name the file, the column and the value, and say what to do next. The command line prints
 them without a traceback and ends with the exit code; 2 is a misused option, 130 an interruption.
@@ -71,6 +72,12 @@ class MeasurementError(GsdError):
     """Measurements cannot be read, written or joined."""
 
     exit_code = 10
+
+
+class SearchError(GsdError):
+    """A search for a synthetic table was asked for what it cannot do."""
+
+    exit_code = 11
 
 
 class MissingExtraError(GsdError, ImportError):

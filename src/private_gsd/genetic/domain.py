@@ -8,6 +8,7 @@ import numpy as np
 
 from private_gsd.genetic.layout import starts_of
 from private_gsd.kernels.cells import Columns, draw_table
+from private_gsd.kernels.draws import begin_stream
 from private_gsd.schema import Discrete, Real
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.schema import Column, Schema
+
+_TABLES = 2**61  # streams of random numbers that are no row's
 
 
 def columns_of(schema: Schema, cuts: Sequence[NDArray[np.float64]]) -> Columns:
@@ -53,7 +56,9 @@ def columns_of(schema: Schema, cuts: Sequence[NDArray[np.float64]]) -> Columns:
 def random_table(columns: Columns, rows: int, seed: int, number: int = 0) -> NDArray[np.float64]:
     """A table of values drawn without preference."""
     values = np.empty((rows, len(columns.discrete)))
-    draw_table(columns, seed, number, values)
+    stream = np.empty(1, dtype=np.uint64)
+    begin_stream(seed, number, _TABLES, stream)
+    draw_table(columns, stream, values)
     return values
 
 

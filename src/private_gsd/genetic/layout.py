@@ -186,13 +186,17 @@ def conditions_of(
     )
 
 
-def directions_of(schema: Schema, families: Sequence[tuple[Halfspaces, int]]) -> Directions:
+def directions_of(
+    schema: Schema, families: Sequence[tuple[Halfspaces, int]], weights: NDArray[np.float64]
+) -> Directions:
     """All halfspaces side by side.
 
     Args:
         schema: The schema.
         families: Halfspaces, and the number of the first query of each family.
+        weights: For each query.
     """
+    queries = _joined([np.arange(len(f.indices)) + query for f, query in families], np.int64)
     parameters = [family.parameters(np.arange(len(family.indices))) for family, _ in families]
     kinds = np.array([isinstance(column, Discrete) for column in schema])
     bounds = np.array([column.bounds for column in schema])
@@ -201,11 +205,12 @@ def directions_of(schema: Schema, families: Sequence[tuple[Halfspaces, int]]) ->
         for column in schema
     ]
     return Directions(
-        queries=_joined([np.arange(len(f.indices)) + query for f, query in families], np.int64),
+        queries=queries,
         coefficients=np.concatenate(
             [np.empty((sum(sizes), 0), dtype=np.float32), *(each[0] for each in parameters)], axis=1
         ),
         thresholds=_joined([each[1] for each in parameters], np.float32),
+        weights=weights[queries].astype(np.float32),
         order=np.argsort(~kinds, kind="stable"),
         begins=starts_of(sizes)[:-1],
         lows=bounds[:, 0],

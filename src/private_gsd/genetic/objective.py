@@ -18,6 +18,7 @@ from private_gsd.genetic.domain import columns_of
 from private_gsd.genetic.layout import Table, conditions_of, cuts_of, directions_of, tables_of
 from private_gsd.kernels.cells import fill_atoms
 from private_gsd.kernels.edits import Problem, Row, State
+from private_gsd.kernels.halfspaces import fill_pulls
 from private_gsd.kernels.marginals import LANES, fill_residuals
 from private_gsd.workloads import Conjunctions, Halfspaces, Marginals
 
@@ -33,6 +34,8 @@ Weights = Literal["inverse-variance", "equal"]
 LARGEST_SHARE = 1e6
 # How many values of a number are tried at once where halfspaces look at it.
 CANDIDATES = 32
+# Rows that are counted at a time.
+COUNT_ROWS = 2**16
 
 
 class Objective:
@@ -47,12 +50,13 @@ class Objective:
         self.schema: Schema = measurements.workload.schema
         self.workload = measurements.workload
         self.shares = np.clip(measurements.shares, -LARGEST_SHARE, LARGEST_SHARE)
+        self._variances = np.maximum(measurements.variances, np.finfo(np.float64).tiny)
         self.share_weights = np.ones(self.workload.size)
         if weights == "inverse-variance":
             # Scales relative to the smallest, so that the extremes of float64 do no harm.
             relative = measurements.scales.min() / measurements.scales
             self.share_weights = np.repeat(relative**2, self.workload.group_sizes)
-            self.unit = (measurements.rows / measurements.scales.min()) ** 2
+            self.unit = float((measurements.rows / measurements.scales.min()) ** 2)
         else:
             self.unit = 1.0
 
@@ -85,7 +89,7 @@ class Objective:
             columns,
             tables_of(self.schema, tables, cuts),
             conditions_of(self.schema, conjunctions, cuts),
-            directions_of(self.schema, halfspaces),
+            directions_of(self.schema, halfspaces, self.share_weights),
             self.share_weights,
         )
 
@@ -104,7 +108,10 @@ class Objective:
         # Whole lanes are read at the end, too.
         residuals = np.zeros(len(sources) + LANES, dtype=np.float32)
         fill_residuals(sources, problem.weights, targets, counts, residuals)
-        return State(values, atoms, targets, counts, residuals)
+        queries = problem.directions.queries
+        pulls = np.zeros(len(queries), dtype=np.float32)
+        fill_pulls(queries, problem.weights, targets, counts, pulls)
+        return State(values, atoms, targets, counts, residuals, pulls)
 
     def row(self) -> Row:
         """Room for a thread."""
@@ -128,8 +135,26 @@ class Objective:
 
     def loss(self, state: State) -> float:
         """The loss in the kernels' measure: of counts, with weights of at most 1."""
-        residuals: NDArray[np.float64] = state.targets - state.counts
-        return float(np.sum(self.share_weights * residuals**2))
+        squares: NDArray[np.float64] = (state.targets - state.counts) ** 2
+        return float(self.share_weights @ squares)
+
+    def misfit(self, state: State) -> float:
+        """The mean squared residual in units of the noise's variance: 1 is what noise leaves."""
+        residuals: NDArray[np.float64] = (state.targets - state.counts) / len(state.values)
+        squares: NDArray[np.float64] = residuals**2 / self._variances
+        return float(squares.mean())
+
+    def counts(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """How many rows of a table meet each query."""
+        families = self.workload.families
+        states = [family.start() for family in families]
+        for begin in range(0, len(values), COUNT_ROWS):
+            matrix = np.asfortranarray(values[begin : begin + COUNT_ROWS])
+            for family, state in zip(families, states, strict=True):
+                family.count(matrix, state)
+        return np.concatenate(
+            [family.finish(state) for family, state in zip(families, states, strict=True)]
+        )
 
     def share_loss(self, loss: float, rows: int) -> float:
         """A loss of counts as one of shares, with the true weights."""

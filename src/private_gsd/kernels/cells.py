@@ -94,10 +94,8 @@ def atom_of(columns, column, value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def draw_table(columns, seed, stream_number, values):  # type: ignore[no-untyped-def]
+def draw_table(columns, stream, values):  # type: ignore[no-untyped-def]
     """Fill a table with values drawn without preference."""
-    stream = np.empty(1, dtype=np.uint64)
-    begin(stream, seed, stream_number, 0)
     for row in range(values.shape[0]):
         for column in range(values.shape[1]):
             values[row, column] = draw_any(columns, column, stream)

@@ -15,13 +15,14 @@ import numba
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_njit: Any = numba.njit  # its stubs do not know all of its options
 _SOURCES = sorted(Path(__file__).parent.glob("*.py"))
 DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
 
 
 def kernel(function: Callable[..., Any]) -> Any:
     """A function that is compiled when it is first called, and runs without Python's lock."""
-    dispatcher: Any = numba.njit(nogil=True, cache=True)(function)
+    dispatcher = _njit(nogil=True, cache=True)(function)
     dispatcher._cache._cache_file._source_stamp = DIGEST
     return dispatcher
 
@@ -33,4 +34,12 @@ def inlined(function: Callable[..., Any]) -> Any:
     look at an array of a tuple of arrays was an atomic operation, and a visit to a cell took 530
     ns instead of 75.
     """
-    return numba.njit(nogil=True, forceinline=True, _nrt=False)(function)
+    return _njit(nogil=True, forceinline=True, _nrt=False)(function)
+
+
+def reordered(function: Callable[..., Any]) -> Any:
+    """An inlined part that may add up its numbers in any order, and so several at a time.
+
+    The order depends on the machine, but on nothing else: the same run gives the same sums.
+    """
+    return _njit(nogil=True, forceinline=True, _nrt=False, fastmath={"nsz", "reassoc"})(function)

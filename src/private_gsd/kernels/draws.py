@@ -53,12 +53,9 @@ def shuffle(stream, items):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fill_uniform(seed, first, second, out):  # type: ignore[no-untyped-def]
-    """The first numbers of a stream, for those who are not compiled."""
-    stream = np.empty(1, dtype=np.uint64)
+def begin_stream(seed, first, second, stream):  # type: ignore[no-untyped-def]
+    """``begin``, for those who are not compiled."""
     begin(stream, seed, first, second)
-    for place in range(out.size):
-        out[place] = uniform(stream)
 
 
 @kernel

@@ -57,6 +57,8 @@ class State(NamedTuple):
     """For each query, how many do."""
     residuals: Any
     """For the tables, weighted target less weighted count, in all orders."""
+    pulls: Any
+    """For the halfspaces, what one more row in each gains."""
 
 
 class Row(NamedTuple):
@@ -163,7 +165,15 @@ def apply_edit(problem, state, number, column, value, atom, row):  # type: ignor
         row.products,
         row.trial,
     )
-    apply_halfspaces(problem.directions, state.counts, row.products, row.trial)
+    apply_halfspaces(
+        problem.directions,
+        problem.weights,
+        state.targets,
+        state.counts,
+        state.pulls,
+        row.products,
+        row.trial,
+    )
     delta += apply_conjunctions(
         problem.conditions, problem.weights, state.targets, state.counts, atoms, column, atom
     )

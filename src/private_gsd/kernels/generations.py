@@ -264,8 +264,9 @@ def _update(problem, state, elites, candidates, mutations, mutation_rate, crosso
             candidates.kept[place] = elites.losses[number]
         else:
             candidates.kept[place] = candidates.losses[number - size]
-    elites.slots[:] = slots
-    elites.losses[:] = candidates.kept
+    for place in range(size):
+        elites.slots[place] = slots[place]
+        elites.losses[place] = candidates.kept[place]
 
 
 @kernel

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from private_gsd.kernels.compiling import inlined, kernel
+from private_gsd.kernels.compiling import inlined, kernel, reordered
 
 
 @kernel
@@ -73,6 +73,8 @@ class Directions(NamedTuple):
     """For each dimension of the one-hot encoding, the coefficient of each halfspace."""
     thresholds: Any
     """For each halfspace."""
+    weights: Any
+    """For each halfspace."""
     order: Any
     """The columns in the order in which they are summed: discrete ones first."""
     begins: Any
@@ -124,16 +126,14 @@ def load_halfspaces(directions, discrete, values, atoms, products):  # type: ign
 
 @inlined
 def prepare_halfspaces(  # type: ignore[no-untyped-def]
-    directions, discrete, weights, targets, counts, values, atoms, column, products, slacks, gains
+    directions, discrete, pulls, values, atoms, column, products, slacks, gains
 ):
     """What each halfspace leaves for one column of a row, and what it gives to be in it.
 
     Args:
         directions: The halfspaces.
         discrete: For each column, whether it holds categories.
-        weights: For each query.
-        targets: For each query.
-        counts: For each query.
+        pulls: For each halfspace, what one more row in it gains.
         values: The row.
         atoms: The row's atoms.
         column: Which column.
@@ -144,37 +144,25 @@ def prepare_halfspaces(  # type: ignore[no-untyped-def]
     dimension, unit = _term(directions, discrete[column], column, values[column], atoms[column])
     coefficients = directions.coefficients[dimension]
     for place in range(np.uint64(products.size)):
-        query = np.uint64(directions.queries[place])
         product, threshold = products[place], directions.thresholds[place]
         slacks[place] = threshold - (product - coefficients[place] * unit)
-        here = product <= threshold
-        gain = weights[query] * (2 * (targets[query] - counts[query] + here) - 1)
-        gains[place] = min(max(gain, -1e30), 1e30)
+        here = directions.weights[place] if product <= threshold else np.float32(0)
+        gains[place] = pulls[place] + 2 * here
 
 
-@inlined
+@reordered
 def score_halfspaces(directions, discrete, column, value, atom, slacks, gains):  # type: ignore[no-untyped-def]
-    """What the row gains with a value, after ``prepare_halfspaces``; to rounding."""
+    """What the row gains with a value, after ``prepare_halfspaces``; to rounding.
+
+    A term costs 0.08 ns when they may be added in any order, and 0.8 ns when not.
+    """
     dimension, unit = _term(directions, discrete[column], column, value, atom)
     coefficients = directions.coefficients[dimension]
-    zero = np.float32(0)
-    a = b = c = d = e = f = g = h = zero
-    whole = np.uint64(gains.size // 8 * 8)
-    for i in range(np.uint64(0), whole, np.uint64(8)):
-        j, k, m = i + np.uint64(1), i + np.uint64(2), i + np.uint64(3)
-        n, o, p, q = i + np.uint64(4), i + np.uint64(5), i + np.uint64(6), i + np.uint64(7)
-        a += gains[i] if coefficients[i] * unit <= slacks[i] else zero
-        b += gains[j] if coefficients[j] * unit <= slacks[j] else zero
-        c += gains[k] if coefficients[k] * unit <= slacks[k] else zero
-        d += gains[m] if coefficients[m] * unit <= slacks[m] else zero
-        e += gains[n] if coefficients[n] * unit <= slacks[n] else zero
-        f += gains[o] if coefficients[o] * unit <= slacks[o] else zero
-        g += gains[p] if coefficients[p] * unit <= slacks[p] else zero
-        h += gains[q] if coefficients[q] * unit <= slacks[q] else zero
-    total = np.float64(((a + b) + (c + d)) + ((e + f) + (g + h)))
-    for i in range(whole, np.uint64(gains.size)):
-        total += gains[i] if coefficients[i] * unit <= slacks[i] else zero
-    return total
+    total = np.float32(0)
+    for place in range(np.uint64(gains.size)):
+        inside = coefficients[place] * unit <= slacks[place]
+        total += gains[place] if inside else np.float32(0)
+    return np.float64(total)
 
 
 @inlined
@@ -211,11 +199,27 @@ def delta_halfspaces(  # type: ignore[no-untyped-def]
 
 
 @inlined
-def apply_halfspaces(directions, counts, old, new):  # type: ignore[no-untyped-def]
+def _pull(weight, target, count):  # type: ignore[no-untyped-def]
+    """What one more row gains; kept within what sums of float32 can hold."""
+    return np.float32(min(max(weight * (2 * (target - count) - 1), -1e30), 1e30))
+
+
+@kernel
+def fill_pulls(queries, weights, targets, counts, pulls):  # type: ignore[no-untyped-def]
+    """All pulls from the counts."""
+    for place in range(queries.size):
+        query = queries[place]
+        pulls[place] = _pull(weights[query], targets[query], counts[query])
+
+
+@inlined
+def apply_halfspaces(directions, weights, targets, counts, pulls, old, new):  # type: ignore[no-untyped-def]
     """Count the row with the products that ``delta_halfspaces`` left in ``new``."""
     for place in range(np.uint64(old.size)):
         threshold = directions.thresholds[place]
-        counts[np.uint64(directions.queries[place])] += np.int64(
-            new[place] <= threshold
-        ) - np.int64(old[place] <= threshold)
+        change = np.int64(new[place] <= threshold) - np.int64(old[place] <= threshold)
+        if change != 0:
+            query = np.uint64(directions.queries[place])
+            counts[query] += change
+            pulls[place] = _pull(weights[query], targets[query], counts[query])
         old[place] = new[place]

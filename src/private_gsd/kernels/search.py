@@ -56,9 +56,7 @@ def _best_candidate(problem, state, number, column, row):  # type: ignore[no-unt
     prepare_halfspaces(
         problem.directions,
         problem.columns.discrete,
-        problem.weights,
-        state.targets,
-        state.counts,
+        state.pulls,
         state.values[number],
         state.atoms[number],
         column,
@@ -133,11 +131,13 @@ def _visit(problem, state, number, column, row):  # type: ignore[no-untyped-def]
         value = row.candidates[0, best]
         atom = np.int64(row.candidates[1, best])
     before = state.values[number, column]
-    delta = apply_edit(problem, state, number, column, value, atom, row)
-    if delta > -LEAST_GAIN:
-        apply_edit(problem, state, number, column, before, old, row)
-        return 0.0, tried
-    return delta, tried
+    delta = 0.0
+    for _ in range(2):  # made, and taken back; a loop, since each call is compiled in place
+        delta += apply_edit(problem, state, number, column, value, atom, row)
+        if delta <= -LEAST_GAIN:
+            return delta, tried
+        value, atom = before, old
+    return 0.0, tried
 
 
 @inlined
@@ -253,15 +253,19 @@ def swap(problem, state, rows, seed, generation, tries, row):  # type: ignore[no
             if my_atom == their_atom and problem.directions.queries.size == 0:
                 continue
             edits += 1
-            load_row(problem, state, number, row)
-            delta = apply_edit(problem, state, number, column, theirs, their_atom, row)
-            load_row(problem, state, other, row)
-            delta += delta_edit(problem, state, other, column, mine, my_atom, row)
-            if delta > -LEAST_GAIN:
-                load_row(problem, state, number, row)
-                apply_edit(problem, state, number, column, mine, my_atom, row)
-            else:
-                apply_edit(problem, state, other, column, mine, my_atom, row)
+            # Both are edited; if that does not help, both are edited back. A loop, since each
+            # call is compiled in place.
+            delta = 0.0
+            for step in range(4):
+                if step == 2 and delta <= -LEAST_GAIN:
+                    break
+                which = number if step % 2 == 0 else other
+                value, atom = theirs, their_atom
+                if (step == 1) | (step == 2):
+                    value, atom = mine, my_atom
+                load_row(problem, state, which, row)
+                delta += apply_edit(problem, state, which, column, value, atom, row)
+            if delta <= -LEAST_GAIN:
                 change += delta
                 moves += 2
     return change, moves, edits

@@ -1,0 +1,132 @@
+"""What a search is told: how many rows, which algorithm, when to stop."""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from private_gsd.errors import SearchError
+from private_gsd.genetic.objective import Weights
+
+Algorithm = Literal["fast", "paper"]
+MOST_ROWS = 2**31 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneticConfig:
+    """How to search for a synthetic table. The default is fast; ``paper`` gives Algorithm 1.
+
+    >>> GeneticConfig(rows=500).algorithm
+    'fast'
+    >>> GeneticConfig.paper(rows=500, mutations=100, crossovers=100).elites
+    2
+
+    Attributes:
+        rows: How many rows the table has, N' in the paper.
+        weights: How much each query counts: by the inverse of its noise's variance, or all alike.
+        algorithm: "fast" or "paper".
+        generations: No more than so many. A generation of the fast search is a visit to every
+            value of the table.
+        tolerance: Stop when the loss falls by less than so much of itself: from one generation to
+            the next, or over ``window`` generations of Algorithm 1.
+        seconds: No longer than so many.
+        islands: In how many parts the fast search first fits the rows, each on its own; by
+            default, one for small tables, and a number that depends on ``rows`` for others.
+        mutations: Of Algorithm 1, mutations a generation, P_mut.
+        crossovers: Of Algorithm 1, crossovers a generation, P_cross.
+        elites: Of Algorithm 1, how many tables survive a generation, E.
+        mutation_rate: Of Algorithm 1, values changed by a mutation.
+        crossover_rate: Of Algorithm 1, values changed by a crossover.
+        window: Of Algorithm 1, over how many generations the loss must fall; ``rows`` by default.
+    """
+
+    rows: int = 2000
+    weights: Weights = "inverse-variance"
+    algorithm: Algorithm = "fast"
+    generations: int = 1000
+    tolerance: float = 1e-4
+    seconds: float | None = None
+    islands: int | None = None
+    mutations: int = 50
+    crossovers: int = 50
+    elites: int = 2
+    mutation_rate: int = 1
+    crossover_rate: int = 1
+    window: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, known in (("weights", Weights), ("algorithm", Algorithm)):
+            if getattr(self, name) not in get_args(known):
+                words = " or ".join(repr(each) for each in get_args(known))
+                raise SearchError(f"{name} must be {words}, not {getattr(self, name)!r}")
+        for name, low, high in (
+            ("rows", 1, MOST_ROWS),
+            ("generations", 0, 2**62),
+            ("mutations", 0, 2**24),
+            ("crossovers", 0, 2**24),
+            ("elites", 1, 2**16),
+            ("mutation_rate", 1, 2**24),
+            ("crossover_rate", 1, 2**24),
+        ):
+            self._check_whole(name, low, high)
+        if self.islands is not None:
+            self._check_whole("islands", 1, self.rows)
+        if self.window is not None:
+            self._check_whole("window", 1, 2**31)
+        if self.algorithm == "paper" and self.mutations + self.crossovers == 0:
+            raise SearchError("mutations and crossovers cannot both be 0: nothing would change")
+        self._check_number("tolerance", 0 <= self._number("tolerance") <= 1, "from 0 to 1")
+        if self.seconds is not None:
+            self._check_number("seconds", self._number("seconds") >= 0, "of at least 0")
+
+    @classmethod
+    def paper(
+        cls,
+        *,
+        rows: int = 2000,
+        mutations: int = 50,
+        crossovers: int = 50,
+        generations: int = 200_000,
+        **others: Any,
+    ) -> GeneticConfig:
+        """Algorithm 1 of the paper, with its hyperparameters (its table of them) and its loss.
+
+        Args:
+            rows: N'.
+            mutations: P_mut.
+            crossovers: P_cross.
+            generations: G.
+            others: Any other attribute.
+        """
+        return cls(
+            algorithm="paper",
+            rows=rows,
+            mutations=mutations,
+            crossovers=crossovers,
+            generations=generations,
+            **{"weights": "equal", **others},
+        )
+
+    def _check_whole(self, name: str, low: int, high: int) -> None:
+        value = getattr(self, name)
+        try:
+            number = operator.index(value)
+        except TypeError:
+            number = low - 1
+        if isinstance(value, bool) or not low <= number <= high:
+            raise SearchError(
+                f"{name} must be a whole number from {low:,} to {high:,}, not {value!r}"
+            )
+        object.__setattr__(self, name, number)
+
+    def _number(self, name: str) -> float:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not hasattr(value, "__float__"):
+            return math.nan
+        return float(value)
+
+    def _check_number(self, name: str, fine: bool, words: str) -> None:
+        if not fine:
+            raise SearchError(f"{name} must be a number {words}, not {getattr(self, name)!r}")

@@ -1,0 +1,185 @@
+"""Evolving: measurements in, a synthetic table out."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from private_gsd.encoding import Encoder
+from private_gsd.errors import SearchError, WorkloadError
+from private_gsd.genetic.config import GeneticConfig
+from private_gsd.genetic.domain import random_table
+from private_gsd.genetic.objective import Objective
+from private_gsd.genetic.paper import Algorithm1
+from private_gsd.genetic.sweeps import Sweeps
+from private_gsd.genetic.watch import Callback, Progress, Reason, Stopped, Watch
+from private_gsd.kernels.binning import count_outside
+from private_gsd.measurement import Measurements
+from private_gsd.schema import Real
+from private_gsd.workloads.checks import whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from private_gsd.kernels.edits import State
+    from private_gsd.schema import Schema
+
+
+@dataclass(frozen=True, eq=False)
+class Evolution:
+    """What a search found.
+
+    Attributes:
+        schema: The public schema.
+        matrix: The synthetic table, encoded.
+        loss: The weighted sum of squared differences between noisy and synthetic answers.
+        reason: Why the search stopped.
+        generations: How many it took.
+        edits: How many edits were scored.
+        seconds: How long it took, compiling aside.
+        compile_seconds: How long it took to compile the kernels, or to load them.
+        history: Where it stood after each generation.
+    """
+
+    schema: Schema
+    matrix: NDArray[np.float64] = field(repr=False)
+    loss: float
+    reason: Reason
+    generations: int
+    edits: int
+    seconds: float
+    compile_seconds: float
+    history: tuple[Progress, ...] = field(repr=False)
+
+    @property
+    def table(self) -> pa.RecordBatch:
+        """The synthetic table, in the schema's types."""
+        return Encoder(self.schema).decode(self.matrix)
+
+
+def evolve(
+    measurements: Measurements,
+    config: GeneticConfig | None = None,
+    *,
+    seed: int = 0,
+    start: NDArray[np.float64] | None = None,
+    threads: int | None = None,
+    callback: Callback | None = None,
+) -> Evolution:
+    """Search for a table that answers as was measured.
+
+    The same measurements, settings and seed give the same table, whatever the number of threads.
+    An interruption from the keyboard ends the search, and the best table so far is returned.
+
+    Args:
+        measurements: The noisy answers.
+        config: How to search; see ``GeneticConfig``.
+        seed: Of the search; privacy does not depend on it.
+        start: An encoded table to begin with, of ``config.rows`` rows; a random one by default.
+        threads: How many to use; all cores by default.
+        callback: Told of progress, about ten times a second and after every generation; if it
+            returns true, the search stops.
+    """
+    config = GeneticConfig() if config is None else config
+    if not isinstance(measurements, Measurements):
+        raise SearchError(f"a search needs Measurements, not {type(measurements).__name__}")
+    seed = _whole("seed", seed, 0, 2**63 - 1)
+    cores = len(os.sched_getaffinity(0))
+    threads = cores if threads is None else _whole("threads", threads, 1, 1024)
+    objective = Objective(measurements, config.weights)
+    if start is not None:
+        start = _checked(start, objective.schema, config.rows)
+    watch = Watch(config.seconds, callback)
+    with watch.compiling():
+        one = random_table(objective.problem.columns, 1, seed)
+        example = objective.state(one, objective.counts(one))
+    if config.algorithm == "paper":
+        paper = Algorithm1(objective, config, seed, watch)
+        with watch.compiling():
+            paper.prepare(example)
+        return _run_paper(paper, objective, start, watch)
+    sweeps = Sweeps(objective, config, seed, threads, watch)
+    with watch.compiling():
+        sweeps.prepare(example)
+    if start is None:
+        start = random_table(objective.problem.columns, config.rows, seed)
+    return _run_fast(sweeps, objective, start, watch)
+
+
+def _run_fast(
+    search: Sweeps, objective: Objective, values: NDArray[np.float64], watch: Watch
+) -> Evolution:
+    reason: Reason | None = None
+    try:
+        search.islands(values)
+    except (Stopped, KeyboardInterrupt) as stopped:
+        reason = _reason(stopped)
+    state = objective.state(values, objective.counts(values))
+    if reason is None:
+        try:
+            reason = search.run(state)
+        except (Stopped, KeyboardInterrupt) as stopped:
+            reason = _reason(stopped)
+    return _finish(objective, state, reason, search.generation, watch)
+
+
+def _run_paper(
+    search: Algorithm1, objective: Objective, start: NDArray[np.float64] | None, watch: Watch
+) -> Evolution:
+    state, elites = search.begin(search.first_tables() if start is None else [start])
+    reason: Reason
+    try:
+        reason = search.run(state, elites)
+    except (Stopped, KeyboardInterrupt) as stopped:
+        reason = _reason(stopped)
+    return _finish(objective, state, reason, search.generation, watch)
+
+
+def _reason(stopped: Stopped | KeyboardInterrupt) -> Reason:
+    return stopped.reason if isinstance(stopped, Stopped) else "interrupted"
+
+
+def _finish(
+    objective: Objective, state: State, reason: Reason, generations: int, watch: Watch
+) -> Evolution:
+    matrix = np.asfortranarray(state.values)
+    return Evolution(
+        schema=objective.schema,
+        matrix=matrix,
+        loss=objective.share_loss(objective.loss(state), len(matrix)),
+        reason=reason,
+        generations=generations,
+        edits=watch.edits,
+        seconds=watch.seconds,
+        compile_seconds=watch.compile_seconds,
+        history=tuple(watch.history),
+    )
+
+
+def _whole(name: str, value: Any, low: int, high: int) -> int:
+    try:
+        return whole(name, value, low, high)
+    except WorkloadError as error:
+        raise SearchError(str(error)) from None
+
+
+def _checked(start: Any, schema: Schema, rows: int) -> NDArray[np.float64]:
+    """A copy of a table to begin with, if it is one of the schema."""
+    values = np.array(start, dtype=np.float64, order="C")
+    if values.shape != (rows, len(schema)):
+        raise SearchError(
+            f"start must have {rows:,} rows and {len(schema)} columns, not shape {values.shape}"
+        )
+    for position, column in enumerate(schema):
+        cells = values[:, position]
+        whole_only = not isinstance(column, Real)
+        if isinstance(column, Real) and column.decimals is not None:
+            cells = values[:, position] = np.round(cells, column.decimals) + 0.0
+        outside = count_outside(np.ascontiguousarray(cells), *column.bounds, column.nullable)
+        if outside or (whole_only and (np.rint(cells) != cells)[~np.isnan(cells)].any()):
+            raise SearchError(f"start: column {column.name!r} has values that the schema does not")
+    return values

@@ -1,0 +1,125 @@
+"""Algorithm 1 of the paper, as it stands there; the kernels keep elites as edits."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from private_gsd.genetic.domain import random_table
+from private_gsd.genetic.watch import Slices
+from private_gsd.kernels.draws import begin_stream
+from private_gsd.kernels.generations import Candidates, Elites, generations, set_elite
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from private_gsd.genetic.config import GeneticConfig
+    from private_gsd.genetic.objective import Objective
+    from private_gsd.genetic.watch import Reason, Watch
+    from private_gsd.kernels.edits import State
+
+_GENERATIONS = 2**61  # the stream of random numbers of all generations
+
+
+class Algorithm1:
+    """One run.
+
+    Args:
+        objective: What to minimise.
+        config: How.
+        seed: Of the search.
+        watch: Told of progress.
+    """
+
+    def __init__(
+        self, objective: Objective, config: GeneticConfig, seed: int, watch: Watch
+    ) -> None:
+        self._objective = objective
+        self._config = config
+        self._seed = seed
+        self._watch = watch
+        self._row = objective.row()
+        begin_stream(seed, _GENERATIONS, 0, self._row.stream)
+        size = config.mutations + config.crossovers
+        rate = max(config.mutation_rate, config.crossover_rate)
+        self._candidates = Candidates(
+            rows=np.zeros((size, rate), dtype=np.int64),
+            columns=np.zeros((size, rate), dtype=np.int64),
+            values=np.zeros((size, rate)),
+            losses=np.zeros(size),
+            old=np.zeros(rate),
+            chosen=np.zeros((2, config.elites), dtype=np.int64),
+            kept=np.zeros(config.elites),
+            history=np.zeros(config.window or config.rows),
+        )
+        self.generation = 0
+
+    def first_tables(self) -> list[NDArray[np.float64]]:
+        """As many random tables as there are elites."""
+        columns, rows = self._objective.problem.columns, self._config.rows
+        return [
+            random_table(columns, rows, self._seed, elite) for elite in range(self._config.elites)
+        ]
+
+    def begin(self, tables: list[NDArray[np.float64]]) -> tuple[State, Elites]:
+        """The first elites: the best table whole, the others as edits against it.
+
+        Args:
+            tables: The first elites; a single one stands for all.
+        """
+        size = self._config.elites
+        states = [self._objective.state(each, self._objective.counts(each)) for each in tables]
+        losses = [self._objective.loss(state) for state in states]
+        order = np.argsort(losses, kind="stable").tolist()
+        best = states[order[0]]
+        cells = best.values.size
+        elites = Elites(
+            losses=np.array([losses[place] for place in order] * size)[:size],
+            slots=np.arange(size),
+            sizes=np.zeros(size, dtype=np.int64),
+            cells=np.zeros((size, cells), dtype=np.int64),
+            values=np.zeros((size, cells)),
+            places=np.full((size, cells), -1, dtype=np.int64),
+        )
+        for slot, place in enumerate(order):
+            set_elite(elites, slot, tables[place], best.values)
+        return best, elites
+
+    def prepare(self, state: State) -> None:
+        """Compile, or load what was compiled before: no generation is run."""
+        _, elites = self.begin([state.values])
+        self._run(state, elites, 0)
+
+    def run(self, state: State, elites: Elites) -> Reason:
+        """Run generations until the loss stays."""
+        slices = Slices(16)
+        size = self._config.mutations + self._config.crossovers
+        for piece in slices.of(self._config.generations):
+            before = time.perf_counter()
+            done, converged = self._run(state, elites, piece.stop)
+            slices.took(done - self.generation, time.perf_counter() - before)
+            self._watch.edits += (done - self.generation) * size
+            self.generation = done
+            loss = self._objective.share_loss(float(elites.losses[0]), len(state.values))
+            self._watch.report(done, loss, whole=True)
+            if converged:
+                return "converged"
+        return "generations"
+
+    def _run(self, state: State, elites: Elites, until: int) -> tuple[int, bool]:
+        done, converged = generations(
+            self._objective.problem,
+            state,
+            elites,
+            self._candidates,
+            self._config.mutations,
+            self._config.mutation_rate,
+            self._config.crossover_rate,
+            self.generation,
+            until,
+            self._config.tolerance,
+            self._row,
+        )
+        return int(done), bool(converged)

@@ -1,0 +1,266 @@
+"""The fast search: sweeps of best single edits, on islands first where the table is large.
+
+Large tables begin as islands: parts of the rows that each fit the answers on their own, side by
+side on threads. The whole table is then swept block by block: threads mark the values that have a
+better alternative, and those are visited one after the other. Neither depends on the number of
+threads. Where the noise leaves something to be gained, rows exchange values in the end.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from private_gsd.genetic.watch import REPORT_SECONDS, Slices, Watch
+from private_gsd.kernels.draws import permute
+from private_gsd.kernels.search import mark, swap, sweep
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from private_gsd.genetic.config import GeneticConfig
+    from private_gsd.genetic.objective import Objective
+    from private_gsd.genetic.watch import Reason
+    from private_gsd.kernels.edits import State
+
+# From so many rows on there are islands, each of at least half as many.
+ISLAND_ROWS = 8192
+MOST_ISLANDS = 64
+# After so many sweeps, islands mostly fit noise. Measured on 30,000 rows and all pairs of 17
+# columns: 3 take 0.47 s to the end and 6 take 0.55 s, to the same loss.
+ISLAND_SWEEPS = 4
+# The rows are marked in so many blocks.
+BLOCKS = 8
+# Exchanges tried in one round, at most for so many rows.
+SWAP_ROWS = 16_384
+
+_ORDERS = 2**62  # streams of random numbers that are no row's
+
+
+class Sweeps:
+    """One run of the fast search on one table.
+
+    Args:
+        objective: What to minimise.
+        config: How.
+        seed: Of the search.
+        threads: How many to use.
+        watch: Told of progress.
+    """
+
+    def __init__(
+        self, objective: Objective, config: GeneticConfig, seed: int, threads: int, watch: Watch
+    ) -> None:
+        self._objective = objective
+        self._config = config
+        self._seed = seed
+        self._threads = threads
+        self._watch = watch
+        self._row = objective.row()
+        self._none = np.zeros((0, len(objective.schema)), dtype=np.bool_)
+        self._slices = Slices(64)
+        self.generation = 0
+
+    def prepare(self, state: State) -> None:
+        """Compile, or load what was compiled before: every kernel is called for no rows."""
+        problem, row = self._objective.problem, self._row
+        nobody = np.zeros(0, dtype=np.int64)
+        permute(self._seed, 0, _ORDERS, nobody)
+        sweep(problem, state, nobody, self._seed, 0, self._none, row)
+        swap(problem, state, nobody, self._seed, 0, 0, row)
+        if self._config.rows >= ISLAND_ROWS:
+            mark(problem, state, nobody, self._seed, 0, self._none, row)
+
+    def islands(self, values: NDArray[np.float64]) -> None:
+        """Let parts of a table fit the answers on their own."""
+        number = self._config.islands or island_number(len(values))
+        if number == 1 or self._config.generations == 0:
+            return
+        parts = np.array_split(values, number)
+        seeds = np.random.SeedSequence(self._seed).generate_state(number, dtype=np.uint64)
+        losses = np.zeros(number)
+        edits = np.zeros(number, dtype=np.int64)
+
+        def settle(place: int) -> None:
+            part = parts[place]
+            seed = int(seeds[place] >> np.uint64(1))
+            state = self._objective.state(part, self._objective.counts(part))
+            row = self._objective.row()
+            order = np.empty(len(part), dtype=np.int64)
+            loss = self._objective.loss(state)
+            slices = Slices(64)
+            for generation in range(min(ISLAND_SWEEPS, self._config.generations)):
+                permute(seed, generation, _ORDERS, order)
+                before = loss
+                for piece in slices.of(len(part)):
+                    if self._watch.stopping.is_set():
+                        return
+                    begin = time.perf_counter()
+                    change, _, tried = sweep(
+                        self._objective.problem,
+                        state,
+                        order[piece],
+                        seed,
+                        generation,
+                        self._none,
+                        row,
+                    )
+                    slices.took(piece.stop - piece.start, time.perf_counter() - begin)
+                    loss += change
+                    edits[place] += tried
+                    losses[place] = self._objective.share_loss(loss, len(part))
+                if before - loss <= self._config.tolerance * loss:
+                    break
+
+        before = self._watch.edits
+        with ThreadPoolExecutor(self._threads) as pool:
+            waiting = {pool.submit(settle, place) for place in range(number)}
+            try:
+                while waiting:
+                    done, waiting = wait(waiting, timeout=REPORT_SECONDS)
+                    for each in done:
+                        each.result()
+                    self._watch.edits = before + int(edits.sum())
+                    # The islands' mean loss is more than what they have together.
+                    self._watch.report(0, float(losses.mean()), whole=False)
+            except BaseException:
+                self._watch.stopping.set()
+                raise
+
+    def run(self, state: State) -> Reason:
+        """Sweep until single edits are exhausted; then exchange values, if that is worth it."""
+        loss = self._objective.loss(state)
+        reason, loss = self._settle(state, loss)
+        while reason == "converged" and self._objective.misfit(state) > 1:
+            before = loss
+            loss = self._exchange(state, loss)
+            reason, loss = self._settle(state, loss)
+            if before - loss <= self._config.tolerance * before:
+                break
+        return reason
+
+    def _settle(self, state: State, loss: float) -> tuple[Reason, float]:
+        """Sweep until the loss stays."""
+        while self.generation < self._config.generations:
+            before = loss
+            loss = self._sweep(state, loss)
+            if before - loss <= self._config.tolerance * before:
+                return "converged", loss
+        return "generations", loss
+
+    def _sweep(self, state: State, loss: float) -> float:
+        """Visit every value once."""
+        order = self._order(state)
+        if len(order) < ISLAND_ROWS:
+            loss = self._visit(state, loss, order, None)
+        else:
+            with ThreadPoolExecutor(self._threads) as pool:
+                for rows in np.array_split(order, BLOCKS):
+                    loss = self._visit(state, loss, rows, self._mark(state, rows, pool))
+        self.generation += 1
+        self._tell(state, loss, whole=True)
+        return loss
+
+    def _mark(
+        self, state: State, rows: NDArray[np.int64], pool: ThreadPoolExecutor
+    ) -> NDArray[np.bool_]:
+        """Which values of some rows have a better alternative; on all threads."""
+        marked = np.zeros((len(rows), len(self._objective.schema)), dtype=np.bool_)
+        pieces = np.array_split(np.arange(len(rows)), self._threads)
+
+        def work(piece: NDArray[np.int64]) -> int:
+            edits = 0
+            room = self._objective.row()
+            for part in np.array_split(piece, -(-len(piece) // 4096) or 1):
+                if self._watch.stopping.is_set():
+                    break
+                span = slice(part[0], part[-1] + 1) if len(part) else slice(0)
+                edits += mark(
+                    self._objective.problem,
+                    state,
+                    rows[span],
+                    self._seed,
+                    self.generation,
+                    marked[span],
+                    room,
+                )
+            return edits
+
+        try:
+            self._watch.edits += sum(pool.map(work, pieces))
+        except BaseException:
+            self._watch.stopping.set()
+            raise
+        return marked
+
+    def _visit(
+        self,
+        state: State,
+        loss: float,
+        order: NDArray[np.int64],
+        marked: NDArray[np.bool_] | None,
+    ) -> float:
+        """Visit rows in order, or what is marked of them."""
+        for piece in self._slices.of(len(order)):
+            begin = time.perf_counter()
+            change, _, edits = sweep(
+                self._objective.problem,
+                state,
+                order[piece],
+                self._seed,
+                self.generation,
+                self._none if marked is None else marked[piece],
+                self._row,
+            )
+            self._slices.took(piece.stop - piece.start, time.perf_counter() - begin)
+            loss += change
+            self._watch.edits += edits
+            self._tell(state, loss, whole=False)
+        return loss
+
+    def _exchange(self, state: State, loss: float) -> float:
+        """Let rows try to exchange values, as often as they have columns."""
+        tries = len(self._objective.schema)
+        order = self._order(state)[:SWAP_ROWS]
+        slices = Slices(16)
+        for piece in slices.of(len(order)):
+            begin = time.perf_counter()
+            change, _, edits = swap(
+                self._objective.problem,
+                state,
+                order[piece],
+                self._seed,
+                self.generation,
+                tries,
+                self._row,
+            )
+            slices.took(piece.stop - piece.start, time.perf_counter() - begin)
+            loss += change
+            self._watch.edits += edits
+            self._tell(state, loss, whole=False)
+        self.generation += 1
+        return loss
+
+    def _order(self, state: State) -> NDArray[np.int64]:
+        order = np.empty(len(state.values), dtype=np.int64)
+        permute(self._seed, self.generation, _ORDERS, order)
+        return order
+
+    def _tell(self, state: State, loss: float, *, whole: bool) -> None:
+        shares = self._objective.share_loss(loss, len(state.values))
+        self._watch.report(self.generation, shares, whole=whole)
+
+
+def island_number(rows: int) -> int:
+    """How many islands a table has: a power of two, from its number of rows alone.
+
+    >>> [island_number(rows) for rows in (1_000, 10_000, 30_000, 1_000_000)]
+    [1, 2, 4, 64]
+    """
+    number = 1
+    while number < MOST_ISLANDS and rows // (2 * number) >= ISLAND_ROWS // 2:
+        number *= 2
+    return number

@@ -1,0 +1,127 @@
+"""Watching a search: progress for whoever wants it, and reasons to stop early."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from private_gsd.errors import SearchError
+
+Reason = Literal["converged", "generations", "time", "callback", "interrupted"]
+
+# Kernels are called for about so long at a time: in between, an interruption is heard.
+SLICE_SECONDS = 0.05
+REPORT_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a search stands.
+
+    Attributes:
+        generation: How many generations are done.
+        loss: The loss.
+        edits: How many edits were scored.
+        seconds: Since the search began; compiling aside.
+    """
+
+    generation: int
+    loss: float
+    edits: int
+    seconds: float
+
+    @property
+    def edits_a_second(self) -> float:
+        """How many edits are scored in a second."""
+        return self.edits / self.seconds if self.seconds > 0 else 0.0
+
+
+Callback = Callable[[Progress], object]
+
+
+class Stopped(Exception):  # noqa: N818
+    """Raised within a search to end it early; the table is whole."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason)
+        self.reason: Reason = reason
+
+
+class Watch:
+    """Tells the callback how a search goes on, and the search when to stop.
+
+    Args:
+        seconds: How long the search may take.
+        callback: Told of progress; if it returns true, the search stops.
+    """
+
+    def __init__(self, seconds: float | None, callback: Callback | None) -> None:
+        if callback is not None and not callable(callback):
+            raise SearchError(f"callback must be a function, not {callback!r}")
+        self._limit = seconds
+        self._callback = callback
+        self._begin = time.perf_counter()
+        self._reported = -REPORT_SECONDS
+        self.stopping = threading.Event()
+        self.compile_seconds = 0.0
+        self.edits = 0
+        self.history: list[Progress] = []
+
+    @property
+    def seconds(self) -> float:
+        """Since the search began, compiling aside."""
+        return time.perf_counter() - self._begin - self.compile_seconds
+
+    @contextmanager
+    def compiling(self) -> Iterator[None]:
+        """What is done within is not part of the search's time."""
+        begin = time.perf_counter()
+        yield
+        self.compile_seconds += time.perf_counter() - begin
+
+    def look(self) -> None:
+        """Stop if time is up."""
+        if self._limit is not None and self.seconds >= self._limit:
+            raise Stopped("time")
+
+    def report(self, generation: int, loss: float, *, whole: bool) -> None:
+        """Tell of progress.
+
+        Args:
+            generation: How many generations are done.
+            loss: The loss.
+            whole: Whether a generation has just ended; in between, reports are rarer.
+        """
+        seconds = self.seconds
+        if whole or seconds - self._reported >= REPORT_SECONDS:
+            self._reported = seconds
+            progress = Progress(generation, loss, self.edits, seconds)
+            if whole:
+                self.history.append(progress)
+            if self._callback is not None and self._callback(progress):
+                raise Stopped("callback")
+        self.look()
+
+
+class Slices:
+    """Cuts work into calls of a length that is short to wait for."""
+
+    def __init__(self, first: int) -> None:
+        self._size = first
+
+    def of(self, total: int) -> Iterator[slice]:
+        """Slices of some items, each as long as the next call should be."""
+        begin = 0
+        while begin < total:
+            end = min(begin + max(1, self._size), total)
+            yield slice(begin, end)
+            begin = end
+
+    def took(self, items: int, seconds: float) -> None:
+        """Learn from a call."""
+        rate = items / max(seconds, 1e-9)
+        self._size = int(min(max(rate * SLICE_SECONDS, self._size / 2), 4 * self._size + 1))
