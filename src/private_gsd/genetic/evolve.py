@@ -10,6 +10,7 @@ import numpy as np
 
 from private_gsd.encoding import Encoder
 from private_gsd.errors import SearchError, WorkloadError
+from private_gsd.genetic.batches import Batches
 from private_gsd.genetic.config import GeneticConfig
 from private_gsd.genetic.domain import random_table
 from private_gsd.genetic.objective import Objective
@@ -98,24 +99,31 @@ def evolve(
         one = random_table(objective.problem.columns, 1, seed)
         example = objective.state(one, objective.counts(one))
     if config.algorithm == "paper":
+        if objective.functions:
+            raise SearchError("Algorithm 1 has no queries that are functions; use the fast search")
         paper = Algorithm1(objective, config, seed, watch)
         with watch.compiling():
             paper.prepare(example)
         return _run_paper(paper, objective, start, watch)
-    sweeps = Sweeps(objective, config, seed, threads, watch)
+    search: Sweeps | Batches
+    if objective.functions:
+        search = Batches(objective, config, seed, watch)
+    else:
+        search = Sweeps(objective, config, seed, threads, watch)
     with watch.compiling():
-        sweeps.prepare(example)
+        search.prepare(example)
     if start is None:
         start = random_table(objective.problem.columns, config.rows, seed)
-    return _run_fast(sweeps, objective, start, watch)
+    return _run_fast(search, objective, start, watch)
 
 
 def _run_fast(
-    search: Sweeps, objective: Objective, values: NDArray[np.float64], watch: Watch
+    search: Sweeps | Batches, objective: Objective, values: NDArray[np.float64], watch: Watch
 ) -> Evolution:
     reason: Reason | None = None
     try:
-        search.islands(values)
+        if isinstance(search, Sweeps):
+            search.islands(values)
     except (Stopped, KeyboardInterrupt) as stopped:
         reason = _reason(stopped)
     state = objective.state(values, objective.counts(values))

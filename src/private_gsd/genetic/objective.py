@@ -20,7 +20,7 @@ from private_gsd.kernels.cells import fill_atoms
 from private_gsd.kernels.edits import Problem, Row, State
 from private_gsd.kernels.halfspaces import fill_pulls
 from private_gsd.kernels.marginals import LANES, fill_residuals
-from private_gsd.workloads import Conjunctions, Halfspaces, Marginals
+from private_gsd.workloads import Conjunctions, Functions, Halfspaces, Marginals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,7 +78,7 @@ class Objective:
                 conjunctions.append((family, query))
             elif isinstance(family, Halfspaces):
                 halfspaces.append((family, query))
-            else:
+            elif not isinstance(family, Functions):
                 raise WorkloadError(
                     f"the genetic search has no kernel for {type(family).__name__} queries"
                 )
@@ -92,6 +92,17 @@ class Objective:
             directions_of(self.schema, halfspaces, self.share_weights),
             self.share_weights,
         )
+
+    @cached_property
+    def functions(self) -> list[tuple[Functions, int]]:
+        """Queries that have no kernel, and the number of the first of each family."""
+        found = []
+        query = 0
+        for family in self.workload.families:
+            if isinstance(family, Functions):
+                found.append((family, query))
+            query += int(family.group_sizes.sum())
+        return found
 
     def state(self, values: NDArray[np.float64], counts: NDArray[np.int64]) -> State:
         """A table and how it answers.

@@ -37,7 +37,7 @@ BLOCKS = 8
 # Exchanges tried in one round, at most for so many rows.
 SWAP_ROWS = 16_384
 
-_ORDERS = 2**62  # streams of random numbers that are no row's
+ORDERS = 2**62  # streams of random numbers that are no row's
 
 
 class Sweeps:
@@ -68,7 +68,7 @@ class Sweeps:
         """Compile, or load what was compiled before: every kernel is called for no rows."""
         problem, row = self._objective.problem, self._row
         nobody = np.zeros(0, dtype=np.int64)
-        permute(self._seed, 0, _ORDERS, nobody)
+        permute(self._seed, 0, ORDERS, nobody)
         sweep(problem, state, nobody, self._seed, 0, self._none, row)
         swap(problem, state, nobody, self._seed, 0, 0, row)
         if self._config.rows >= ISLAND_ROWS:
@@ -93,7 +93,7 @@ class Sweeps:
             loss = self._objective.loss(state)
             slices = Slices(64)
             for generation in range(min(ISLAND_SWEEPS, self._config.generations)):
-                permute(seed, generation, _ORDERS, order)
+                permute(seed, generation, ORDERS, order)
                 before = loss
                 for piece in slices.of(len(part)):
                     if self._watch.stopping.is_set():
@@ -246,7 +246,7 @@ class Sweeps:
 
     def _order(self, state: State) -> NDArray[np.int64]:
         order = np.empty(len(state.values), dtype=np.int64)
-        permute(self._seed, self.generation, _ORDERS, order)
+        permute(self._seed, self.generation, ORDERS, order)
         return order
 
     def _tell(self, state: State, loss: float, *, whole: bool) -> None:

@@ -1,6 +1,7 @@
-"""The questions: marginals, prefixes and halfspaces, alone or joined by ``+``."""
+"""The questions: marginals, prefixes, halfspaces and functions, alone or joined by ``+``."""
 
 from private_gsd.workloads.conjunctions import Conjunctions, random_prefixes
+from private_gsd.workloads.functions import Functions, functions
 from private_gsd.workloads.halfspaces import Halfspaces, random_halfspaces
 from private_gsd.workloads.marginals import (
     SkippedWarning,
@@ -15,12 +16,14 @@ __all__ = [
     "CELL_LIMIT",
     "Conjunctions",
     "Family",
+    "Functions",
     "Halfspaces",
     "Marginals",
     "Neighbours",
     "SkippedWarning",
     "Workload",
     "categorical_marginals",
+    "functions",
     "random_halfspaces",
     "random_prefixes",
     "range_marginals",

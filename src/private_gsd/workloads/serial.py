@@ -16,6 +16,7 @@ from private_gsd.errors import WorkloadError
 from private_gsd.schema import Discrete, Numeric
 from private_gsd.workloads.conjunctions import Conjunctions
 from private_gsd.workloads.features import Feature
+from private_gsd.workloads.functions import Functions
 from private_gsd.workloads.halfspaces import Halfspaces
 from private_gsd.workloads.tables import Marginal, Marginals
 from private_gsd.workloads.workload import Workload
@@ -87,6 +88,10 @@ def _dump_family(family: Family) -> tuple[dict[str, Any], Arrays]:
             "coefficients": coefficients,
             "thresholds": thresholds,
         }
+    if isinstance(family, Functions):
+        raise WorkloadError(
+            "queries that are Python functions cannot be saved; ask them as another kind of query"
+        )
     raise WorkloadError(f"a family of {type(family).__name__} cannot be saved")
 
 

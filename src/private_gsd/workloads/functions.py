@@ -1,0 +1,188 @@
+"""Functions: queries that are any Python function of a row, asked for many rows at once.
+
+They can ask what no other family can, and are much slower: the search calls them for every batch
+of rows that it tries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from private_gsd.errors import WorkloadError
+from private_gsd.schema import Date, Datetime, Discrete, Real
+from private_gsd.workloads.checks import position_of
+from private_gsd.workloads.workload import Family, Neighbours, Workload
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from private_gsd.schema import Schema
+
+Function = Callable[["Rows"], Any]
+
+TRIAL_ROWS = 200
+
+
+class Rows(Mapping[str, "NDArray[Any]"]):
+    """Some rows of a table, as a function sees them: an array for each column, by name.
+
+    Columns of categories are arrays of their values, with None for null; numbers are float64, with
+    NaN; dates and moments are datetime64, with NaT.
+    """
+
+    def __init__(self, schema: Schema, matrix: NDArray[np.float64]) -> None:
+        self._schema = schema
+        self._matrix = matrix
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        position = position_of(self._schema, name)
+        column = self._schema.columns[position]
+        values = self._matrix[:, position]
+        null = np.isnan(values)
+        if isinstance(column, Discrete):
+            known = np.array([*column.values, None], dtype=object)
+            return known[np.where(null, len(column.values), values).astype(np.int64)]
+        if isinstance(column, Date | Datetime):
+            whole = np.where(null, np.iinfo(np.int64).min, values).astype(np.int64)
+            return whole.view(f"datetime64[{column.unit}]")
+        return values.copy()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._schema.names)
+
+    def __len__(self) -> int:
+        return len(self._schema)
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return len(self._matrix)
+
+
+class Functions(Family):
+    """Queries that Python functions answer, each a group of its own."""
+
+    def __init__(self, schema: Schema, tests: Mapping[str, Function]) -> None:
+        self.schema = schema
+        self.tests = dict(tests)
+        self._names = tuple(self.tests)
+
+    @property
+    def group_sizes(self) -> NDArray[np.int64]:
+        """One query a group."""
+        return np.ones(len(self.tests), dtype=np.int64)
+
+    def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:  # noqa: ARG002
+        """One row more or less, or another in its place, changes a count by at most one."""
+        return np.ones(len(self.tests))
+
+    def select(self, groups: NDArray[np.int64]) -> Functions:
+        """Some of the functions."""
+        chosen = [self._names[group] for group in groups.tolist()]
+        return Functions(self.schema, {name: self.tests[name] for name in chosen})
+
+    def describe(self, group: int) -> str:
+        """The function's name."""
+        return f"function {self._names[group]!r}"
+
+    def query(self, group: int, cell: int) -> str:  # noqa: ARG002
+        """The function's name."""
+        return self.describe(group)
+
+    def start(self) -> NDArray[np.int64]:
+        """Zeros, one for each function."""
+        return np.zeros(len(self.tests), dtype=np.int64)
+
+    def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
+        """Count rows, and see that each is judged by itself: the sensitivity rests on it.
+
+        All rows are asked twice, the second time in two parts and in another order.
+        """
+        met = self.met(matrix)
+        order = np.random.default_rng().permutation(len(matrix))
+        for part in np.array_split(order, 2):
+            again = self.met(matrix[part])
+            for place, name in enumerate(self._names):
+                if (again[:, place] != met[part, place]).any():
+                    raise WorkloadError(
+                        f"function {name!r} judges a row by other rows, or not always alike; "
+                        "a query must look at one row at a time"
+                    )
+        state += met.sum(axis=0)
+
+    def finish(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The state is the answers."""
+        return state
+
+    def met(self, matrix: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """For each row of a matrix and function, whether the row meets it."""
+        met = np.zeros((len(matrix), len(self.tests)), dtype=np.bool_)
+        if not len(matrix):
+            return met
+        rows = Rows(self.schema, matrix)
+        for place, (name, test) in enumerate(self.tests.items()):
+            try:
+                answer = np.asarray(test(rows))
+            except Exception as error:
+                # Its message could hold what is in the rows.
+                raise WorkloadError(
+                    f"function {name!r} failed with {type(error).__name__}"
+                ) from None
+            if answer.dtype != np.bool_ or answer.shape != (len(matrix),):
+                raise WorkloadError(
+                    f"function {name!r} must give a true or false for each row; it gave "
+                    f"{answer.dtype} of shape {answer.shape} for {len(matrix)} rows"
+                )
+            met[:, place] = answer
+        return met
+
+
+def functions(schema: Schema, tests: Mapping[str, Function]) -> Workload:
+    """Any functions of a row as queries: how many rows meet each.
+
+    A function is given many rows at once, as arrays by column name (see ``Rows``), and gives a
+    true or false for each row. It must judge each row by itself alone. Such queries cannot be
+    saved with measurements, and are slow to search for: use another kind where there is one.
+
+    >>> from private_gsd import Integer, Schema, workloads
+    >>> schema = Schema([Integer("hours", lower=0, upper=99), Integer("pay", lower=0, upper=999)])
+    >>> workloads.functions(schema, {"poor": lambda rows: rows["pay"] < 8 * rows["hours"]})
+    <Workload of 1 queries in 1 groups: functions>
+
+    Args:
+        schema: The public schema.
+        tests: The functions, by a name for each.
+    """
+    if not isinstance(tests, Mapping) or not tests:
+        raise WorkloadError("give some functions by their names, as in {'rich': function}")
+    for name, test in tests.items():
+        if not isinstance(name, str) or not callable(test):
+            raise WorkloadError(f"give functions by their names; {name!r} is {test!r:.50}")
+    family = Functions(schema, tests)
+    # What is wrong with a function shows here, on rows that are nobody's.
+    trial = _trial(schema)
+    rows = Rows(schema, trial)
+    for test in family.tests.values():
+        test(rows)
+    family.count(trial, family.start())
+    return Workload(schema, (family,))
+
+
+def _trial(schema: Schema) -> NDArray[np.float64]:
+    """Random rows of the schema's domain."""
+    rng = np.random.default_rng(0)
+    matrix = np.empty((TRIAL_ROWS, len(schema)))
+    for position, column in enumerate(schema):
+        low, high = column.bounds
+        values = low + rng.random(TRIAL_ROWS) * (high - low)
+        if isinstance(column, Real):
+            values = values if column.decimals is None else np.round(values, column.decimals)
+        else:
+            values = np.rint(values)
+        if column.nullable:
+            values[rng.random(TRIAL_ROWS) < 0.2] = np.nan
+        matrix[:, position] = values
+    return matrix
