@@ -1,4 +1,4 @@
-"""Hypothesis strategies: columns of every kind, and tables that fit them."""
+"""Hypothesis strategies: columns of every kind, tables that fit them, and workloads."""
 
 from __future__ import annotations
 
@@ -8,10 +8,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from private_gsd import Boolean, Categorical, Column, Date, Datetime, Integer, Real, Schema
+from private_gsd import (
+    Boolean,
+    Categorical,
+    Column,
+    Date,
+    Datetime,
+    Integer,
+    Real,
+    Schema,
+    workloads,
+)
+from private_gsd.schema import Discrete, Numeric
 from private_gsd.schema.columns import LARGEST_EXACT
 from private_gsd.schema.temporal import DATE_RESOLUTIONS, DATETIME_RESOLUTIONS
+from private_gsd.workloads import Workload
 
 # Text as nasty as real tables have it: quotes, separators, line breaks, white space, any script.
 # NUL and lone carriage returns are left out: no CSV writer and reader agree on them.
@@ -188,3 +201,54 @@ def _floor_datetime(moment: dt.datetime, resolution: str) -> dt.datetime:
     if kept == 4:
         moment = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
     return moment
+
+
+@st.composite
+def examples(
+    draw: st.DrawFn, discrete: int = 0, numeric: int = 0, reals: int = 0, max_rows: int = 40
+) -> tuple[Schema, NDArray[np.float64]]:
+    """A schema with at least so many columns, and rows, values on the cuts among them."""
+    kinds: list[tuple[str, ...]] = [DISCRETE] * discrete + [NUMERIC] * numeric + [("real",)] * reals
+    kinds += [DISCRETE + NUMERIC] * draw(st.integers(0 if kinds else 1, 2))
+    order = draw(st.permutations(range(len(kinds))))
+    schema = Schema([draw(columns(f"c{place}", kinds[place])) for place in order])
+    rows = draw(st.integers(1, max_rows))
+    drawn = []
+    for column in schema:
+        values = encoded_values(column)
+        if isinstance(column, Real):
+            low, high = column.bounds
+            cuts = [low + (high - low) * (cut / 32) for cut in range(33)]
+            values = values | st.sampled_from([min(max(cut, low), high) for cut in cuts])
+        drawn.append(draw(st.lists(values, min_size=rows, max_size=rows)))
+    return schema, np.array(drawn, dtype=np.float64).T.reshape(rows, len(schema))
+
+
+@st.composite
+def sql_workloads(draw: st.DrawFn, schema: Schema) -> Workload:
+    """A workload of all families that SQL can say."""
+    discrete = [column.name for column in schema if isinstance(column, Discrete)]
+    numeric = [column for column in schema if isinstance(column, Numeric)]
+    found = [workloads.categorical_marginals(schema, k) for k in range(1, len(discrete) + 1)]
+    ranges: dict[str, Any] = dict.fromkeys(discrete[:1], ...)
+    for column in numeric:
+        found.append(workloads.tree_marginals(schema, sets=[[column.name, *discrete[:1]]], depth=3))
+        if isinstance(column, Integer | Real):
+            between = (
+                st.integers(column.lower, column.upper)
+                if isinstance(column, Integer)
+                else st.floats(column.lower, column.upper)
+            )
+            pairs = st.tuples(between, between).map(sorted).filter(lambda pair: pair[0] < pair[1])
+            ranges[column.name] = draw(
+                st.lists(pairs.map(tuple), min_size=1, max_size=4, unique=True)
+            )
+    if ranges:
+        found.append(workloads.range_marginals(schema, ranges))
+    if discrete and numeric:
+        found.append(workloads.random_prefixes(schema, 20, seed=3, k=2))
+    order = draw(st.permutations(found))
+    total = order[0]
+    for each in order[1:]:
+        total = total + each
+    return total

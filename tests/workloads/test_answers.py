@@ -10,35 +10,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from private_gsd import Encoder, Schema, answer, workloads
+from private_gsd import Encoder, answer, workloads
 from private_gsd.answering import count
-from private_gsd.schema import Discrete, Integer, Numeric, Real
+from private_gsd.schema import Discrete, Numeric, Real
 from private_gsd.workloads import Conjunctions, Halfspaces, Workload
-from tests.strategies import DISCRETE, NUMERIC, columns, encoded_values
+from tests.strategies import examples, sql_workloads
 from tests.workloads import twins
-
-
-@st.composite
-def examples(
-    draw: st.DrawFn, discrete: int = 0, numeric: int = 0, reals: int = 0, max_rows: int = 40
-) -> tuple[Schema, NDArray[np.float64]]:
-    """A schema with at least so many columns, and rows, values on the cuts among them."""
-    kinds: list[tuple[str, ...]] = [DISCRETE] * discrete + [NUMERIC] * numeric + [("real",)] * reals
-    kinds += [DISCRETE + NUMERIC] * draw(st.integers(0 if kinds else 1, 2))
-    order = draw(st.permutations(range(len(kinds))))
-    schema = Schema([draw(columns(f"c{place}", kinds[place])) for place in order])
-    rows = draw(st.integers(1, max_rows))
-    drawn = []
-    for column in schema:
-        values = encoded_values(column)
-        if isinstance(column, Real):
-            low, high = column.bounds
-            cuts = [low + (high - low) * (cut / 32) for cut in range(33)]
-            values = values | st.sampled_from([min(max(cut, low), high) for cut in cuts])
-        drawn.append(draw(st.lists(values, min_size=rows, max_size=rows)))
-    return schema, np.array(drawn, dtype=np.float64).T.reshape(rows, len(schema))
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -122,41 +100,11 @@ def test_halfspaces(data: st.DataObject) -> None:
     assert count(workload, matrix).tolist() == twins.halfspaces(family, matrix)
 
 
-@st.composite
-def any_workload(draw: st.DrawFn, schema: Schema) -> Workload:
-    """A workload of all families that SQL can say."""
-    discrete = [column.name for column in schema if isinstance(column, Discrete)]
-    numeric = [column for column in schema if isinstance(column, Numeric)]
-    found = [workloads.categorical_marginals(schema, k) for k in range(1, len(discrete) + 1)]
-    ranges: dict[str, Any] = dict.fromkeys(discrete[:1], ...)
-    for column in numeric:
-        found.append(workloads.tree_marginals(schema, sets=[[column.name, *discrete[:1]]], depth=3))
-        if isinstance(column, Integer | Real):
-            between = (
-                st.integers(column.lower, column.upper)
-                if isinstance(column, Integer)
-                else st.floats(column.lower, column.upper)
-            )
-            pairs = st.tuples(between, between).map(sorted).filter(lambda pair: pair[0] < pair[1])
-            ranges[column.name] = draw(
-                st.lists(pairs.map(tuple), min_size=1, max_size=4, unique=True)
-            )
-    if ranges:
-        found.append(workloads.range_marginals(schema, ranges))
-    if discrete and numeric:
-        found.append(workloads.random_prefixes(schema, 20, seed=3, k=2))
-    order = draw(st.permutations(found))
-    total = order[0]
-    for each in order[1:]:
-        total = total + each
-    return total
-
-
 @given(st.data())
 def test_duckdb_counts_the_same(data: st.DataObject) -> None:
     """The words of each query, run by a database on the decoded table, give the same count."""
     schema, matrix = data.draw(examples())
-    workload = data.draw(any_workload(schema))
+    workload = data.draw(sql_workloads(schema))
     table = pa.Table.from_batches([Encoder(schema).decode(matrix)])
     asked = list(range(workload.size))
     if len(asked) > 300:
@@ -173,7 +121,7 @@ def test_duckdb_counts_the_same(data: st.DataObject) -> None:
 @given(st.data())
 def test_selected_groups_keep_their_answers(data: st.DataObject) -> None:
     schema, matrix = data.draw(examples())
-    workload = data.draw(any_workload(schema)) + workloads.random_halfspaces(schema, 600)
+    workload = data.draw(sql_workloads(schema)) + workloads.random_halfspaces(schema, 600)
     chosen = sorted(
         data.draw(st.sets(st.integers(0, workload.num_groups - 1), min_size=1, max_size=9))
     )

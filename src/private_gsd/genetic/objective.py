@@ -32,6 +32,7 @@ Weights = Literal["inverse-variance", "equal"]
 
 # Shares beyond this are absurd; they pull as hard as this one.
 LARGEST_SHARE = 1e6
+SMALLEST_SCALE = 1e-90
 # How many values of a number are tried at once where halfspaces look at it.
 CANDIDATES = 32
 # Rows that are counted at a time.
@@ -50,13 +51,14 @@ class Objective:
         self.schema: Schema = measurements.workload.schema
         self.workload = measurements.workload
         self.shares = np.clip(measurements.shares, -LARGEST_SHARE, LARGEST_SHARE)
-        self._variances = np.maximum(measurements.variances, np.finfo(np.float64).tiny)
+        # Extremes of float64 are kept from where their squares would leave it.
+        scales = np.clip(measurements.scales, SMALLEST_SCALE, 1 / SMALLEST_SCALE)
+        self._variances = np.repeat((scales / measurements.rows) ** 2, self.workload.group_sizes)
         self.share_weights = np.ones(self.workload.size)
         if weights == "inverse-variance":
-            # Scales relative to the smallest, so that the extremes of float64 do no harm.
-            relative = measurements.scales.min() / measurements.scales
+            relative = scales.min() / scales
             self.share_weights = np.repeat(relative**2, self.workload.group_sizes)
-            self.unit = float((measurements.rows / measurements.scales.min()) ** 2)
+            self.unit = float((measurements.rows / scales.min()) ** 2)
         else:
             self.unit = 1.0
 

@@ -36,7 +36,7 @@ class Algorithm1:
     def __init__(
         self, objective: Objective, config: GeneticConfig, seed: int, watch: Watch
     ) -> None:
-        self._objective = objective
+        self.objective = objective
         self._config = config
         self._seed = seed
         self._watch = watch
@@ -58,7 +58,7 @@ class Algorithm1:
 
     def first_tables(self) -> list[NDArray[np.float64]]:
         """As many random tables as there are elites."""
-        columns, rows = self._objective.problem.columns, self._config.rows
+        columns, rows = self.objective.problem.columns, self._config.rows
         return [
             random_table(columns, rows, self._seed, elite) for elite in range(self._config.elites)
         ]
@@ -70,8 +70,8 @@ class Algorithm1:
             tables: The first elites; a single one stands for all.
         """
         size = self._config.elites
-        states = [self._objective.state(each, self._objective.counts(each)) for each in tables]
-        losses = [self._objective.loss(state) for state in states]
+        states = [self.objective.state(each, self.objective.counts(each)) for each in tables]
+        losses = [self.objective.loss(state) for state in states]
         order = np.argsort(losses, kind="stable").tolist()
         best = states[order[0]]
         cells = best.values.size
@@ -90,7 +90,7 @@ class Algorithm1:
     def prepare(self, state: State) -> None:
         """Compile, or load what was compiled before: no generation is run."""
         _, elites = self.begin([state.values])
-        self._run(state, elites, 0)
+        self.step(state, elites, 0)
 
     def run(self, state: State, elites: Elites) -> Reason:
         """Run generations until the loss stays."""
@@ -98,19 +98,20 @@ class Algorithm1:
         size = self._config.mutations + self._config.crossovers
         for piece in slices.of(self._config.generations):
             before = time.perf_counter()
-            done, converged = self._run(state, elites, piece.stop)
+            done, converged = self.step(state, elites, piece.stop)
             slices.took(done - self.generation, time.perf_counter() - before)
             self._watch.edits += (done - self.generation) * size
             self.generation = done
-            loss = self._objective.share_loss(float(elites.losses[0]), len(state.values))
+            loss = self.objective.share_loss(float(elites.losses[0]), len(state.values))
             self._watch.report(done, loss, whole=True)
             if converged:
                 return "converged"
         return "generations"
 
-    def _run(self, state: State, elites: Elites, until: int) -> tuple[int, bool]:
+    def step(self, state: State, elites: Elites, until: int) -> tuple[int, bool]:
+        """Run generations up to a number; returns which comes next, and whether it converged."""
         done, converged = generations(
-            self._objective.problem,
+            self.objective.problem,
             state,
             elites,
             self._candidates,

@@ -34,8 +34,9 @@ MOST_ISLANDS = 64
 ISLAND_SWEEPS = 4
 # The rows are marked in so many blocks.
 BLOCKS = 8
-# Exchanges tried in one round, at most for so many rows.
+# A round of exchanges is tried for so many rows at most, and has so many tries at least.
 SWAP_ROWS = 16_384
+SWAP_TRIES = 20_000
 
 ORDERS = 2**62  # streams of random numbers that are no row's
 
@@ -222,9 +223,9 @@ class Sweeps:
         return loss
 
     def _exchange(self, state: State, loss: float) -> float:
-        """Let rows try to exchange values, as often as they have columns."""
-        tries = len(self._objective.schema)
+        """Let rows try to exchange values, each as often as it has columns, or more."""
         order = self._order(state)[:SWAP_ROWS]
+        tries = max(len(self._objective.schema), SWAP_TRIES // len(order))
         slices = Slices(16)
         for piece in slices.of(len(order)):
             begin = time.perf_counter()

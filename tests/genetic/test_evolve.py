@@ -1,0 +1,366 @@
+"""Evolving: where it ends, what it returns when stopped, and that nothing but the seed matters."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from private_gsd import Categorical, Encoder, Integer, Real, Schema, datasets, workloads
+from private_gsd.answering import count
+from private_gsd.errors import SearchError, WorkloadError
+from private_gsd.genetic import Evolution, GeneticConfig, Progress, evolve
+from private_gsd.genetic.objective import Objective
+from private_gsd.genetic.sweeps import island_number
+from private_gsd.kernels import search as search_kernels
+from private_gsd.kernels.compiling import DIGEST
+from private_gsd.measurement import Measurements
+from private_gsd.workloads import Conjunctions, Workload
+from tests.genetic.test_edits import FAMILIES, SCHEMA, measured
+from tests.strategies import examples, sql_workloads
+
+CENSUS = datasets.census_schema().select(["sex", "age", "marital", "citizen", "income"])
+
+
+def exactly(workload: Workload, matrix: np.ndarray, scale: float = 0.01) -> Measurements:
+    """The answers of a table, as if there were hardly any noise."""
+    counts = count(workload, matrix).astype(np.float64)
+    groups = workload.num_groups
+    scales = np.full(groups, scale)
+    return Measurements(workload, counts, scales, len(matrix), ("",) * groups, private=False)
+
+
+def census(rows: int) -> np.ndarray:
+    table = datasets.census(rows, seed=3).select(CENSUS.names)
+    return Encoder(CENSUS).encode(table.combine_chunks().to_batches()[0])
+
+
+def recounted(measurements: Measurements, evolution: Evolution, weights: Any) -> float:
+    """The loss by its definition."""
+    answers = count(measurements.workload, evolution.matrix) / len(evolution.matrix)
+    each = 1.0 if weights == "equal" else 1 / measurements.variances
+    return float((each * (measurements.shares - answers) ** 2).sum())
+
+
+@pytest.mark.parametrize("weights", ["inverse-variance", "equal"])
+@pytest.mark.parametrize("name", ["all of them", "two-way", "prefixes", "halfspaces"])
+def test_the_loss_is_the_one_stated_and_only_falls(name: str, weights: Any) -> None:
+    measurements = measured(FAMILIES[name](), np.random.default_rng(0))
+    losses: list[float] = []
+    evolution = evolve(
+        measurements,
+        GeneticConfig(rows=150, weights=weights),
+        callback=lambda progress: losses.append(progress.loss),
+    )
+    assert evolution.loss == pytest.approx(recounted(measurements, evolution, weights), rel=1e-9)
+    assert evolution.reason == "converged"
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] == pytest.approx(evolution.loss, rel=1e-9)
+    assert evolution.table.schema == SCHEMA.arrow_schema
+    assert evolution.matrix.shape == (150, len(SCHEMA))
+
+
+def test_no_single_edit_is_left() -> None:
+    """With no tolerance, the end is a table that no edit of one value improves."""
+    workload = (
+        workloads.categorical_marginals(SCHEMA, 2)
+        + workloads.range_marginals(SCHEMA, {"age": [(0, 17), (10, 60)], "owner": ...})
+        + workloads.random_prefixes(SCHEMA, 30)
+    )
+    measurements = measured(workload, np.random.default_rng(2))
+    evolution = evolve(measurements, GeneticConfig(rows=12, tolerance=0), seed=4)
+    objective = Objective(measurements, "inverse-variance")
+    columns = objective.problem.columns
+    end = evolution.loss
+    for row, column in itertools.product(range(12), range(len(SCHEMA))):
+        for place in range(columns.starts[column], columns.starts[column + 1]):
+            if columns.firsts[place] > columns.lasts[place]:
+                continue
+            atom = place - columns.starts[column]
+            step = columns.firsts[place] / (columns.denominators[column] or 1)
+            table = np.ascontiguousarray(evolution.matrix)
+            table[row, column] = np.nan if atom == columns.nulls[column] else step
+            loss = objective.share_loss(
+                objective.loss(objective.state(table, objective.counts(table))), len(table)
+            )
+            assert loss >= end * (1 - 1e-9)
+
+
+def test_figure_1_of_the_paper_is_fitted_exactly() -> None:
+    """Three prefixes at 0.49, 0.50 and 0.51, and a table in which every value is 0.5."""
+    schema = Schema([Categorical("all", values=["x"]), Real("value", lower=0, upper=1)])
+    queries = Conjunctions(
+        schema,
+        np.zeros(3, dtype=np.int64),
+        np.zeros(3, dtype=np.int64),
+        np.ones((3, 1), dtype=np.int64),
+        np.array([[0.49], [0.50], [0.51]]),
+    )
+    workload = Workload(schema, (queries,))
+    table = np.column_stack([np.zeros(1000), np.full(1000, 0.5)])
+    measurements = exactly(workload, table)
+    assert measurements.shares.tolist() == [0, 0, 1]
+    for config in (GeneticConfig(rows=100), GeneticConfig.paper(rows=100)):
+        evolution = evolve(measurements, config)
+        assert evolution.loss == 0
+        values = evolution.matrix[:, 1]
+        assert ((values >= 0.5) & (values < 0.51)).all()
+
+
+def test_a_table_is_found_again() -> None:
+    """Without noise a table's own answers are fitted nearly, and more rows fit better."""
+    workload = workloads.categorical_marginals(CENSUS, 2) + workloads.tree_marginals(CENSUS, 2)
+    table = census(2000)
+    errors = []
+    for rows in (50, 500, 2000):
+        evolution = evolve(exactly(workload, table), GeneticConfig(rows=rows))
+        answers = count(workload, evolution.matrix) / rows
+        errors.append(float(np.abs(answers - count(workload, table) / 2000).mean()))
+    assert errors[2] < errors[1] < errors[0]
+    assert errors[2] < 0.0005
+
+
+def test_exchanges_find_what_single_edits_do_not() -> None:
+    """Two columns that are uniform and equal: from unequal pairs, two values must change."""
+    schema = Schema([Categorical("a", values=[0, 1]), Categorical("b", values=[0, 1])])
+    workload = workloads.categorical_marginals(schema, 2)
+    heavy = workloads.categorical_marginals(schema, 1)
+    target = np.array([[0.0, 0.0], [1.0, 1.0]] * 10)
+    measurements = exactly(workload, target, scale=0.1)
+    sums = exactly(heavy, target, scale=0.01)
+    start = np.array([[0.0, 1.0], [1.0, 0.0]] * 10)
+    evolution = evolve(measurements + sums, GeneticConfig(rows=20), start=start)
+    assert evolution.loss == 0
+
+
+@pytest.mark.parametrize("islands", [None, 3])
+def test_threads_do_not_matter(islands: int | None) -> None:
+    workload = workloads.categorical_marginals(CENSUS, 2) + workloads.tree_marginals(CENSUS, 2, 3)
+    measurements = exactly(workload, census(500), 3.0)
+    config = GeneticConfig(rows=9000, islands=islands)
+    assert island_number(9000) == 2
+    tables = [evolve(measurements, config, seed=5, threads=t).matrix for t in (1, 2, 3)]
+    for other in tables[1:]:
+        np.testing.assert_array_equal(tables[0], other)
+    assert (evolve(measurements, config, seed=6).matrix != tables[0]).any()
+
+
+@pytest.mark.parametrize("config", [GeneticConfig(rows=60), GeneticConfig.paper(rows=60)])
+def test_seeds(config: GeneticConfig) -> None:
+    measurements = measured(FAMILIES["all of them"](), np.random.default_rng(1))
+    first, again, other = (evolve(measurements, config, seed=seed).matrix for seed in (8, 8, 9))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other, equal_nan=True)
+
+
+def test_a_warm_start_goes_on_from_there() -> None:
+    measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
+    for config in (GeneticConfig(rows=100), GeneticConfig.paper(rows=100, weights="equal")):
+        first = evolve(measurements, config)
+        start = first.matrix.copy()
+        again = evolve(measurements, config, seed=1, start=start)
+        assert again.loss <= first.loss * (1 + 1e-9)
+        np.testing.assert_array_equal(start, first.matrix)  # the caller's table is not touched
+        still = evolve(measurements, GeneticConfig(rows=100, generations=0), seed=1, start=start)
+        np.testing.assert_array_equal(still.matrix, start)
+        assert still.reason == "generations"
+
+
+def slow() -> tuple[Measurements, GeneticConfig]:
+    """A search that would take minutes."""
+    workload = workloads.categorical_marginals(CENSUS, 2) + workloads.random_halfspaces(CENSUS, 500)
+    return measured(workload, np.random.default_rng(0)), GeneticConfig(rows=40_000, tolerance=0)
+
+
+@pytest.mark.parametrize("islands", [None, 1])
+def test_a_time_limit(islands: int | None) -> None:
+    measurements, config = slow()
+    config = GeneticConfig(rows=config.rows, tolerance=0, seconds=0.4, islands=islands)
+    evolution = evolve(measurements, config)
+    assert evolution.reason == "time"
+    assert evolution.seconds >= 0.4
+    assert evolution.loss == pytest.approx(
+        recounted(measurements, evolution, config.weights), rel=1e-9
+    )
+    begin = evolve(measurements, GeneticConfig(rows=config.rows, generations=0))
+    assert evolution.loss < begin.loss
+
+
+@pytest.mark.parametrize("islands", [None, 1])
+def test_an_interruption_returns_the_best_table_so_far(islands: int | None) -> None:
+    """A real signal, as the keyboard sends it, on islands and on the whole table."""
+    measurements, config = slow()
+    config = GeneticConfig(rows=config.rows, tolerance=0, islands=islands)
+    evolve(measurements, GeneticConfig(rows=20, generations=1))  # compiled
+    begun = threading.Event()
+
+    def interrupt() -> None:
+        begun.wait()
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    evolution = evolve(measurements, config, callback=lambda progress: begun.set())
+    thread.join()
+    assert evolution.reason == "interrupted"
+    assert evolution.loss == pytest.approx(
+        recounted(measurements, evolution, config.weights), rel=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    "config",
+    [GeneticConfig(rows=50), GeneticConfig(rows=9000), GeneticConfig.paper(rows=50)],
+)
+def test_a_callback_may_stop_the_search(config: GeneticConfig) -> None:
+    measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
+    told: list[Progress] = []
+
+    def callback(progress: Progress) -> bool:
+        told.append(progress)
+        return True
+
+    evolution = evolve(measurements, config, callback=callback)
+    assert evolution.reason == "callback"
+    [progress] = told
+    assert progress.edits >= 0
+    assert progress.seconds > 0
+    assert progress.edits_a_second >= 0
+
+
+def test_a_callback_that_fails() -> None:
+    measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
+
+    def callback(progress: Progress) -> None:
+        raise ZeroDivisionError
+
+    for rows in (50, 9000):
+        with pytest.raises(ZeroDivisionError):
+            evolve(measurements, GeneticConfig(rows=rows), callback=callback)
+
+
+@given(st.data())
+def test_absurd_answers_still_give_a_table(data: st.DataObject) -> None:
+    """Negative, above one, contradicting each other, and beyond all measure."""
+    schema, _ = data.draw(examples())
+    workload = data.draw(sql_workloads(schema)) + workloads.random_halfspaces(schema, 5)
+    extreme = st.sampled_from([0.0, -1e308, 1e308, 1e12, -3.5, 1e-308]) | st.floats(-1e4, 1e4)
+    scale = st.sampled_from([1e-308, 1e308, 1.0]) | st.floats(0.1, 100)
+    rng = np.random.default_rng(0)
+    some = np.array(data.draw(st.lists(extreme, min_size=5, max_size=5)))
+    scales = np.array(data.draw(st.lists(scale, min_size=3, max_size=3)))
+    groups = workload.num_groups
+    measurements = Measurements(
+        workload,
+        rng.choice(some, workload.size),
+        rng.choice(scales, groups),
+        data.draw(st.sampled_from([1, 100, 2**40])),
+        ("",) * groups,
+        private=False,
+    )
+    algorithm: Any = data.draw(st.sampled_from(["fast", "paper"]))
+    config = GeneticConfig(rows=8, generations=20, algorithm=algorithm)
+    evolution = evolve(measurements, config)
+    assert np.isfinite(evolution.loss)
+    assert all(np.isfinite(progress.loss) for progress in evolution.history)
+    count(workload, evolution.matrix)  # refuses what is outside of the domain
+    assert evolution.table.num_rows == 8  # decodes, or says why not
+
+
+def test_compiling_is_reported_apart() -> None:
+    measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
+    begin = time.perf_counter()
+    evolution = evolve(measurements, GeneticConfig(rows=50))
+    whole = time.perf_counter() - begin
+    assert evolution.compile_seconds > 0
+    assert evolution.seconds + evolution.compile_seconds <= whole
+
+
+def test_kernels_are_cached_under_a_digest_of_all_of_them() -> None:
+    for name in ("sweep", "swap", "mark", "commit", "score_edits", "make_edits"):
+        cache = getattr(search_kernels, name)._cache
+        assert cache._cache_file._source_stamp == DIGEST
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"rows": 0}, "rows must be a whole number from 1 to 2,147,483,647, not 0"),
+        ({"rows": 2.5}, "rows must be a whole number"),
+        ({"rows": True}, "rows must be a whole number"),
+        ({"weights": "none"}, "weights must be 'inverse-variance' or 'equal', not 'none'"),
+        ({"algorithm": "slow"}, "algorithm must be 'fast' or 'paper', not 'slow'"),
+        ({"generations": -1}, "generations must be a whole number from 0"),
+        ({"tolerance": -0.1}, "tolerance must be a number from 0 to 1, not -0.1"),
+        ({"tolerance": float("nan")}, "tolerance must be a number from 0 to 1"),
+        ({"tolerance": "0.1"}, "tolerance must be a number from 0 to 1"),
+        ({"seconds": -1}, "seconds must be a number of at least 0, not -1"),
+        ({"islands": 0}, "islands must be a whole number from 1 to 2,000"),
+        ({"islands": 3000}, "islands must be a whole number from 1 to 2,000"),
+        ({"elites": 0}, "elites must be a whole number from 1"),
+        ({"window": 0}, "window must be a whole number from 1"),
+        ({"mutation_rate": 0}, "mutation_rate must be a whole number from 1"),
+        (
+            {"algorithm": "paper", "mutations": 0, "crossovers": 0},
+            "mutations and crossovers cannot both be 0",
+        ),
+    ],
+)
+def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SearchError, match=message):
+        GeneticConfig(**settings)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": -1}, "seed must be a whole number from 0"),
+        ({"seed": 0.5}, "seed must be a whole number"),
+        ({"threads": 0}, "threads must be a whole number from 1"),
+        ({"callback": 3}, "callback must be a function, not 3"),
+        ({"start": np.zeros((4, 7))}, "start must have 5 rows and 7 columns, not shape .4, 7."),
+        ({"start": np.full((5, 7), np.nan)}, "start: column 'owner' has values that the schema"),
+        ({"start": np.full((5, 7), 0.5)}, "start: column 'job' has values that the schema"),
+        ({"start": np.full((5, 7), -3.0)}, "start: column 'job' has values that the schema"),
+    ],
+)
+def test_what_is_refused(options: dict[str, Any], message: str) -> None:
+    measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
+    with pytest.raises(SearchError, match=message):
+        evolve(measurements, GeneticConfig(rows=5), **options)
+
+
+def test_only_measurements_are_searched_for() -> None:
+    with pytest.raises(SearchError, match="a search needs Measurements, not int"):
+        evolve(3)  # type: ignore[arg-type]
+
+
+def test_a_family_without_kernels() -> None:
+    class Unknown(Conjunctions):
+        pass
+
+    class Other:
+        group_sizes = np.ones(1, dtype=np.int64)
+
+    workload = Workload(SCHEMA, (Other(),))  # type: ignore[arg-type]
+    measurements = Measurements(workload, np.zeros(1), np.ones(1), 10, ("",), private=False)
+    with pytest.raises(WorkloadError, match="no kernel for Other queries"):
+        evolve(measurements)
+
+
+def test_a_column_that_no_query_names_is_random() -> None:
+    schema = Schema([Integer("asked", lower=0, upper=3), Integer("not", lower=0, upper=99)])
+    workload = workloads.tree_marginals(schema, sets=[["asked"]], depth=2)
+    measurements = exactly(workload, np.zeros((50, 2)))
+    evolution = evolve(measurements, GeneticConfig(rows=400))
+    assert (evolution.matrix[:, 0] == 0).all()
+    assert len(np.unique(evolution.matrix[:, 1])) > 90
