@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import platform
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ class Result:
     rows: int
     seconds: float
     peak_mb: float
+    details: dict[str, Any] = field(default_factory=dict)
 
     @property
     def micros_a_row(self) -> float:
@@ -35,7 +36,7 @@ class Result:
 
 def measure(
     name: str,
-    work: Callable[[Any], int],
+    work: Callable[[Any], int | tuple[int, dict[str, Any]]],
     prepare: Callable[[], Any],
     *,
     cores: int = 1,
@@ -45,7 +46,7 @@ def measure(
 
     Args:
         name: What it is.
-        work: What is timed; returns how many rows it did.
+        work: What is timed; returns how many rows it did, and details if there are any.
         prepare: What comes before, untimed: making data, compiling.
         cores: How many cores the process may use.
         repeats: How often it runs; the best time counts.
@@ -55,22 +56,23 @@ def measure(
     process = context.Process(target=_run, args=(theirs, work, prepare, cores, repeats))
     process.start()
     theirs.close()  # or a process that dies would be waited for
-    rows, seconds, peak = ours.recv()
+    done, seconds, peak = ours.recv()
     process.join()
-    return Result(name, rows, seconds, peak)
+    rows, details = done if isinstance(done, tuple) else (done, {})
+    return Result(name, rows, seconds, peak, details)
 
 
 def _run(
-    pipe: Any, work: Callable[[Any], int], prepare: Callable[[], Any], cores: int, repeats: int
+    pipe: Any, work: Callable[[Any], Any], prepare: Callable[[], Any], cores: int, repeats: int
 ) -> None:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     state = prepare()
     best = float("inf")
     for _ in range(repeats):
         start = time.perf_counter()
-        rows = work(state)
+        done = work(state)
         best = min(best, time.perf_counter() - start)
-    pipe.send((rows, best, _peak_mb()))
+    pipe.send((done, best, _peak_mb()))
 
 
 def _peak_mb() -> float:
@@ -94,5 +96,10 @@ def report(title: str, results: Sequence[Result]) -> None:
             f"{result.peak_mb:,.0f}",
         )
     Console(width=120).print(table)
+    print_json(title, results)
+
+
+def print_json(title: str, results: Sequence[Result]) -> None:
+    """Print results as one line of JSON."""
     machine = {"python": platform.python_version(), "cores": os.cpu_count()}
     print(json.dumps({"title": title, "machine": machine, "results": [asdict(r) for r in results]}))

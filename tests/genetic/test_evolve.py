@@ -286,7 +286,7 @@ def test_compiling_is_reported_apart() -> None:
 
 
 def test_kernels_are_cached_under_a_digest_of_all_of_them() -> None:
-    for name in ("sweep", "swap", "mark", "commit", "score_edits", "make_edits"):
+    for name in ("sweep", "sweep_together", "swap", "commit", "score_edits", "make_edits"):
         cache = getattr(search_kernels, name)._cache
         assert cache._cache_file._source_stamp == DIGEST
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import duckdb
 import numpy as np
+import pyarrow.csv
 import pyarrow.parquet
 import typer
 from rich.markup import escape
@@ -17,6 +18,7 @@ from private_gsd import datasets, workloads
 from private_gsd.answering import answer
 from private_gsd.cli import output
 from private_gsd.errors import GsdError
+from private_gsd.genetic import GeneticConfig, evolve
 from private_gsd.measurement import measure
 from private_gsd.privacy.accountant import LedgerAccountant
 from private_gsd.privacy.budget import Budget, default_delta
@@ -37,6 +39,7 @@ SHOWN = (
     "education = 'master' AND occupation = 'teacher'",
     "mobility_difficulty = TRUE AND age >= 75",
 )
+SYNTHETIC_ROWS = 5000
 MARK = ".private-gsd-demo"
 BLOCKS = " ▁▂▃▄▅▆▇█"
 BINS = 12
@@ -50,7 +53,10 @@ def demo(
     ] = Path("demo"),
 ) -> None:
     """Show what private-gsd does, on a simulated census (no real person is in it)."""
-    names = ("census.parquet", "drafted.toml", "schema.toml", "ledger.db", "measurements")
+    names = (
+        *("census.parquet", "drafted.toml", "schema.toml"),
+        *("ledger.db", "measurements", "synthetic.csv"),
+    )
     data, drafted, public = (folder / name for name in names[:3])
     _own(folder, names)
     say = output.out.print
@@ -83,7 +89,8 @@ def demo(
         f"{seconds:.2f} s ({1e6 * seconds / summary.rows:.2f} µs a row)."
     )
     say("These figures are exact, which only a simulated table allows.\n")
-    _measure(folder, data, schema, rows)
+    measured = _measure(folder, data, schema, rows)
+    _evolve(folder / "synthetic.csv", data, measured)
     say(
         "\n[bold]Your own table:[/]\n"
         "  private-gsd schema draft YOUR.csv -o schema.toml   (then edit it: public facts only)\n"
@@ -92,7 +99,7 @@ def demo(
     )
 
 
-def _measure(folder: Path, data: Path, schema: Schema, rows: int) -> None:
+def _measure(folder: Path, data: Path, schema: Schema, rows: int) -> Measurements:
     """Ask the table questions, and measure the answers with noise that a ledger pays for."""
     say = output.out.print
     workload = workloads.categorical_marginals(schema, 2) + workloads.tree_marginals(schema, 2)
@@ -132,27 +139,51 @@ def _measure(folder: Path, data: Path, schema: Schema, rows: int) -> None:
         f"{escape(str(path))} knows of epsilon = {account.epsilon_spent:.3g} spent.",
         soft_wrap=True,
     )
-    say(_beside(data, measured))
     say(
         f"   The measurements are in {escape(str(folder / 'measurements'))}: they may leave the "
-        "house, and a synthetic table is made of them alone (the part that is being built).",
+        "house, and nothing else is needed from here on.",
         soft_wrap=True,
     )
+    return measured
 
 
-def _beside(data: Path, measured: Measurements) -> Table:
-    """A few true counts and what was measured; shown because nobody in them is real."""
+def _evolve(path: Path, data: Path, measured: Measurements) -> None:
+    """Search for a synthetic table that answers as was measured."""
+    say = output.out.print
+    say("[bold]7. A synthetic table[/], evolved until it answers as was measured:")
+    config = GeneticConfig(rows=SYNTHETIC_ROWS)
+    with output.search_progress("Compiling the search (once)", "Evolving") as callback:
+        found = evolve(measured, config, callback=callback)
+    pyarrow.csv.write_csv(found.table, path)
+    say(
+        f"   {config.rows:,} rows in {found.seconds:.1f} s, {found.generations} generations, "
+        f"{found.edits / found.seconds / 1e6:.0f} million edits a second: {escape(str(path))}",
+        soft_wrap=True,
+    )
+    say(_beside(data, path, measured))
+
+
+def _beside(data: Path, synthetic: Path, measured: Measurements) -> Table:
+    """A few true counts, what was measured, and what the synthetic table says of as many people.
+
+    The true ones are shown because nobody in them is real.
+    """
     workload = measured.workload
     places = {workload.query(index): index for index in range(workload.size)}
     table = Table(header_style="bold", box=None, pad_edge=False)
-    for header in ("   question", "true", "measured"):
+    for header in ("   question", "true", "measured", "synthetic"):
         table.add_column(header, no_wrap=True, justify="left" if "q" in header else "right")
     with duckdb.connect() as connection:
         connection.register("census", pyarrow.parquet.read_table(data))
+        connection.execute("CREATE TABLE synthetic AS FROM read_csv(?)", [str(synthetic)])
         for asked in SHOWN:
-            sql = f"SELECT count(*) FROM census WHERE {asked}"
-            [(true,)] = connection.sql(sql).fetchall()
-            table.add_row(f"   {asked}", f"{true:,}", f"{measured.counts[places[asked]]:,.0f}")
+            counts = []
+            for name in ("census", "synthetic"):
+                sql = f"SELECT count(*) FILTER (WHERE {asked}) / count(*) FROM {name}"
+                [(share,)] = connection.sql(sql).fetchall()
+                counts.append(f"{share * measured.rows:,.0f}")
+            noisy = f"{measured.counts[places[asked]]:,.0f}"
+            table.add_row(f"   {asked}", counts[0], noisy, counts[1])
     return table
 
 

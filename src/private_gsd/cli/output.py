@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Protocol
 
+    from private_gsd.genetic import Progress as SearchProgress
     from private_gsd.schema import Schema
 
     class Sized(Protocol):
@@ -70,6 +71,26 @@ def with_progress(batches: Iterator[Batch], what: str, rows: int | None) -> Iter
         for batch in batches:
             yield batch
             advance(len(batch))
+
+
+@contextmanager
+def search_progress(before: str, what: str) -> Iterator[Callable[[SearchProgress], None]]:
+    """A callback for a search; nothing is drawn off a terminal.
+
+    Args:
+        before: What is done until the search begins.
+        what: What is done then.
+    """
+    columns = (SpinnerColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task(f"{before} ...")
+
+        def callback(now: SearchProgress) -> None:
+            words = f"{what}: generation {now.generation}, loss {now.loss:,.6g}, "
+            words += f"{now.edits_a_second / 1e6:.0f} million edits a second"
+            progress.update(task, description=words)
+
+        yield callback
 
 
 def schema_table(schema: Schema, title: str) -> Table:

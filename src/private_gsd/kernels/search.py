@@ -14,11 +14,14 @@ from private_gsd.kernels.compiling import inlined, kernel
 from private_gsd.kernels.draws import begin, below, shuffle
 from private_gsd.kernels.edits import apply_edit, delta_edit, load_row, score_atoms
 from private_gsd.kernels.halfspaces import prepare_halfspaces, score_halfspaces
+from private_gsd.kernels.together import claim, meet
 
 # Weights are at most 1, so that this is far below what one row can change, and above rounding.
 LEAST_GAIN = 1e-12
 # Scores are sums of float32: smaller relative differences than this are rounding.
 SCORE_ERROR = 1e-6
+# Threads take so many rows at a time, so that one that was held up does not hold up the others.
+CLAIMED_ROWS = 8
 
 
 @inlined
@@ -142,18 +145,40 @@ def _visit(problem, state, number, column, row):  # type: ignore[no-untyped-def]
 
 @inlined
 def _promising(problem, state, number, column, row):  # type: ignore[no-untyped-def]
-    """Whether a value has a better alternative."""
+    """Whether a value has a better alternative, and how many edits were scored."""
     size = score_atoms(problem, state, number, column, row)
     if problem.directions.queries.size == 0:
         best = _best_atom(state, number, column, size, row)
-        return best != state.atoms[number, column]
-    best, _ = _best_candidate(problem, state, number, column, row)
-    return best >= 0
+        return best != state.atoms[number, column], size
+    best, tried = _best_candidate(problem, state, number, column, row)
+    return best >= 0, tried
+
+
+@inlined
+def _visit_row(problem, state, number, seed, generation, some, marks, row):  # type: ignore[no-untyped-def]
+    """Visit the values of a row in random order: all, or some that are marked."""
+    change = 0.0
+    moves = edits = 0
+    begin(row.stream, seed, generation, number)
+    shuffle(row.stream, row.order)
+    loaded = False
+    for place in range(row.order.size):
+        column = row.order[place]
+        if some and not marks[column]:
+            continue
+        if not loaded:
+            load_row(problem, state, number, row)
+            loaded = True
+        delta, tried = _visit(problem, state, number, column, row)
+        change += delta
+        moves += delta < 0
+        edits += tried
+    return change, moves, edits
 
 
 @kernel
-def sweep(problem, state, rows, seed, generation, marked, row):  # type: ignore[no-untyped-def]
-    """Visit all values of some rows, or those marked; columns in random order.
+def sweep(problem, state, rows, seed, generation, row):  # type: ignore[no-untyped-def]
+    """Visit all values of some rows.
 
     Args:
         problem: What does not change.
@@ -161,7 +186,6 @@ def sweep(problem, state, rows, seed, generation, marked, row):  # type: ignore[
         rows: Which rows, in which order.
         seed: Of the search.
         generation: Which sweep this is.
-        marked: For each of these rows and columns, whether to visit; of no rows for all.
         row: Room.
 
     Returns:
@@ -170,51 +194,67 @@ def sweep(problem, state, rows, seed, generation, marked, row):  # type: ignore[
     change = 0.0
     moves = edits = 0
     for turn in range(rows.size):
-        number = rows[turn]
-        begin(row.stream, seed, generation, number)
-        shuffle(row.stream, row.order)
-        loaded = False
-        for place in range(row.order.size):
-            column = row.order[place]
-            if marked.shape[0] > 0 and not marked[turn, column]:
-                continue
-            if not loaded:
-                load_row(problem, state, number, row)
-                loaded = True
-            delta, tried = _visit(problem, state, number, column, row)
-            change += delta
-            moves += delta < 0
-            edits += tried
+        delta, moved, tried = _visit_row(
+            problem, state, rows[turn], seed, generation, False, problem.columns.discrete, row
+        )
+        change += delta
+        moves += moved
+        edits += tried
     return change, moves, edits
 
 
 @kernel
-def mark(problem, state, rows, seed, generation, marked, row):  # type: ignore[no-untyped-def]
-    """Mark the values of some rows that have a better alternative, without changing anything.
+def sweep_together(  # type: ignore[no-untyped-def]
+    problem, state, rows, block, seed, generation, marks, counters, thread, threads, row
+):
+    """Visit the values of some rows that have a better alternative, on several threads.
 
-    Threads do this side by side for a block of rows; what they marked is then visited in order.
+    Each thread calls this. Block by block, all of them mark values, changing nothing, and then
+    the first visits what is marked. The result does not depend on the number of threads.
 
     Args:
         problem: What does not change.
-        state: The table; read.
-        rows: Which rows.
+        state: The table; changed.
+        rows: Which rows, in which order.
+        block: How many rows are marked before they are visited.
         seed: Of the search.
         generation: Which sweep this is.
-        marked: For each of these rows and columns; written.
-        row: Room.
+        marks: For each row of a block and column; written.
+        counters: What the threads meet at; zeros, one more than there are blocks.
+        thread: Which thread this is.
+        threads: How many there are.
+        row: Room, each thread's own.
 
     Returns:
-        How many edits were scored.
+        By how much the loss changed, how many values moved, how many edits were scored, all by
+        this thread.
     """
-    edits = 0
-    for turn in range(rows.size):
-        number = rows[turn]
-        begin(row.stream, seed, generation, number)
-        load_row(problem, state, number, row)
-        for column in range(row.order.size):
-            marked[turn, column] = _promising(problem, state, number, column, row)
-            edits += problem.columns.starts[column + 1] - problem.columns.starts[column]
-    return edits
+    change = 0.0
+    moves = edits = 0
+    meeting = 1
+    for first in range(0, rows.size, block):
+        size = min(block, rows.size - first)
+        taken = claim(counters, first // block) * CLAIMED_ROWS
+        while taken < size:
+            for turn in range(taken, min(taken + CLAIMED_ROWS, size)):
+                number = rows[first + turn]
+                begin(row.stream, seed, generation, number)
+                load_row(problem, state, number, row)
+                for column in range(row.order.size):
+                    marks[turn, column], tried = _promising(problem, state, number, column, row)
+                    edits += tried
+            taken = claim(counters, first // block) * CLAIMED_ROWS
+        meeting = meet(counters, meeting, threads)
+        if thread == 0:
+            for turn in range(size):
+                delta, moved, tried = _visit_row(
+                    problem, state, rows[first + turn], seed, generation, True, marks[turn], row
+                )
+                change += delta
+                moves += moved
+                edits += tried
+        meeting = meet(counters, meeting, threads)
+    return change, moves, edits
 
 
 @kernel
