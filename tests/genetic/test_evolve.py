@@ -306,6 +306,8 @@ def test_kernels_are_cached_under_a_digest_of_all_of_them() -> None:
         ({"seconds": -1}, "seconds must be a number of at least 0, not -1"),
         ({"islands": 0}, "islands must be a whole number from 1 to 2,000"),
         ({"islands": 3000}, "islands must be a whole number from 1 to 2,000"),
+        ({"mutations": 7}, "mutations is of Algorithm 1; say GeneticConfig.paper.mutations=…."),
+        ({"algorithm": "paper", "islands": 2}, "Algorithm 1 has no islands"),
         ({"elites": 0}, "elites must be a whole number from 1"),
         ({"window": 0}, "window must be a whole number from 1"),
         ({"mutation_rate": 0}, "mutation_rate must be a whole number from 1"),
@@ -337,6 +339,13 @@ def test_what_is_refused(options: dict[str, Any], message: str) -> None:
     measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
     with pytest.raises(SearchError, match=message):
         evolve(measurements, GeneticConfig(rows=5), **options)
+
+
+def test_more_elites_than_memory() -> None:
+    measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
+    config = GeneticConfig.paper(rows=100_000, elites=2000)
+    with pytest.raises(SearchError, match="2,000 elites of 700,000 values each take too much"):
+        evolve(measurements, config)
 
 
 def test_only_measurements_are_searched_for() -> None:

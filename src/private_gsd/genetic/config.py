@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 from private_gsd.errors import SearchError
@@ -12,6 +12,9 @@ from private_gsd.genetic.objective import Weights
 
 Algorithm = Literal["fast", "paper"]
 MOST_ROWS = 2**31 - 1
+PAPER_ONLY = {
+    *("mutations", "crossovers", "elites", "mutation_rate", "crossover_rate", "window"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,9 +75,15 @@ class GeneticConfig:
         ):
             self._check_whole(name, low, high)
         if self.islands is not None:
+            if self.algorithm == "paper":
+                raise SearchError("Algorithm 1 has no islands")
             self._check_whole("islands", 1, self.rows)
         if self.window is not None:
             self._check_whole("window", 1, 2**31)
+        given = {each.name for each in fields(self) if getattr(self, each.name) != each.default}
+        if self.algorithm == "fast" and given & PAPER_ONLY:
+            name = min(given & PAPER_ONLY)
+            raise SearchError(f"{name} is of Algorithm 1; say GeneticConfig.paper({name}=…)")
         if self.algorithm == "paper" and self.mutations + self.crossovers == 0:
             raise SearchError("mutations and crossovers cannot both be 0: nothing would change")
         self._check_number("tolerance", 0 <= self._number("tolerance") <= 1, "from 0 to 1")

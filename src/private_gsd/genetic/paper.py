@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from private_gsd.errors import SearchError
 from private_gsd.genetic.domain import random_table
 from private_gsd.genetic.watch import Slices
 from private_gsd.kernels.draws import begin_stream
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from private_gsd.genetic.objective import Objective
     from private_gsd.genetic.watch import Reason, Watch
     from private_gsd.kernels.edits import State
+
+# An elite takes 16 bytes for each value of the table: 16 GiB at most. A place fits 31 bits.
+MOST_CELLS = 2**30
 
 _GENERATIONS = 2**61  # the stream of random numbers of all generations
 
@@ -36,6 +40,12 @@ class Algorithm1:
     def __init__(
         self, objective: Objective, config: GeneticConfig, seed: int, watch: Watch
     ) -> None:
+        cells = config.rows * len(objective.schema)
+        if cells * config.elites > MOST_CELLS:
+            raise SearchError(
+                f"{config.elites:,} elites of {cells:,} values each take too much memory; take "
+                "fewer rows or elites"
+            )
         self.objective = objective
         self._config = config
         self._seed = seed
@@ -79,9 +89,9 @@ class Algorithm1:
             losses=np.array([losses[place] for place in order] * size)[:size],
             slots=np.arange(size),
             sizes=np.zeros(size, dtype=np.int64),
-            cells=np.zeros((size, cells), dtype=np.int64),
+            cells=np.zeros((size, cells), dtype=np.int32),
             values=np.zeros((size, cells)),
-            places=np.full((size, cells), -1, dtype=np.int64),
+            places=np.full((size, cells), -1, dtype=np.int32),
         )
         for slot, place in enumerate(order):
             set_elite(elites, slot, tables[place], best.values)

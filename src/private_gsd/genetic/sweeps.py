@@ -40,6 +40,7 @@ SWAP_ROWS = 16_384
 SWAP_TRIES = 20_000
 
 ORDERS = 2**62  # streams of random numbers that are no row's
+LET_GO = 2**62  # more than threads ever have meetings
 
 
 class Sweeps:
@@ -196,8 +197,12 @@ class Sweeps:
             )
             return done
 
-        others = [pool.submit(work, thread) for thread in range(1, threads)] if pool else []
-        change, _, edits = work(0)
+        try:
+            others = [pool.submit(work, thread) for thread in range(1, threads)] if pool else []
+            change, _, edits = work(0)
+        except BaseException:
+            counters[0] = LET_GO  # or the others would wait for this thread for ever
+            raise
         return change, edits + sum(other.result()[2] for other in others)
 
     def _exchange(self, state: State, loss: float) -> float:

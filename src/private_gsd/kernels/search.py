@@ -25,16 +25,32 @@ CLAIMED_ROWS = 8
 
 
 @inlined
-def _gather_candidates(problem, state, column, row):  # type: ignore[no-untyped-def]
+def _best_atom(state, number, column, size, row):  # type: ignore[no-untyped-def]
+    """The best atom, after ``score_atoms``; the present one where there is none better."""
+    old = np.int64(state.atoms[number, column])
+    current = row.scores[np.uint64(old)]
+    best = old
+    most = current
+    for atom in range(np.uint64(size)):
+        if row.scores[atom] > most:
+            most = row.scores[atom]
+            best = np.int64(atom)
+    if most - current <= SCORE_ERROR * (abs(most) + abs(current)):
+        best = old
+    return best
+
+
+@inlined
+def _gather_candidates(problem, state, number, column, size, row):  # type: ignore[no-untyped-def]
     """Values to be tried where halfspaces look at the number itself, not at its atom.
 
-    All categories, where they fit; else values of other rows (crossover) and fresh ones (mutation).
+    All categories, where they fit; else one of the atom that scores best so far, values of other
+    rows (crossover) and fresh ones (mutation).
 
     Returns:
         How many there are.
     """
     columns = problem.columns
-    size = columns.starts[column + 1] - columns.starts[column]
     room = row.candidates.shape[1]
     if columns.discrete[column] and size <= room:
         for atom in range(size):
@@ -43,7 +59,10 @@ def _gather_candidates(problem, state, column, row):  # type: ignore[no-untyped-
             row.candidates[1, atom] = atom
         return size
     for place in range(room):
-        if 2 * place < room:
+        if place == 0:
+            best = _best_atom(state, number, column, size, row)
+            value = draw_within(columns, column, best, row.stream)
+        elif 2 * place < room:
             other = below(row.stream, state.values.shape[0])
             value = state.values[other, column]
         else:
@@ -54,7 +73,7 @@ def _gather_candidates(problem, state, column, row):  # type: ignore[no-untyped-
 
 
 @inlined
-def _best_candidate(problem, state, number, column, row):  # type: ignore[no-untyped-def]
+def _best_candidate(problem, state, number, column, size, row):  # type: ignore[no-untyped-def]
     """The best of some candidates, after ``score_atoms``: its place, its gain, how many."""
     prepare_halfspaces(
         problem.directions,
@@ -67,7 +86,7 @@ def _best_candidate(problem, state, number, column, row):  # type: ignore[no-unt
         row.slacks,
         row.gains,
     )
-    tried = _gather_candidates(problem, state, column, row)
+    tried = _gather_candidates(problem, state, number, column, size, row)
     old = state.atoms[number, column]
     discrete = problem.columns.discrete
     most = row.scores[old] + score_halfspaces(
@@ -101,22 +120,6 @@ def _best_candidate(problem, state, number, column, row):  # type: ignore[no-unt
 
 
 @inlined
-def _best_atom(state, number, column, size, row):  # type: ignore[no-untyped-def]
-    """The best atom, after ``score_atoms``; the present one where there is none better."""
-    old = np.int64(state.atoms[number, column])
-    current = row.scores[np.uint64(old)]
-    best = old
-    most = current
-    for atom in range(np.uint64(size)):
-        if row.scores[atom] > most:
-            most = row.scores[atom]
-            best = np.int64(atom)
-    if most - current <= SCORE_ERROR * (abs(most) + abs(current)):
-        best = old
-    return best
-
-
-@inlined
 def _visit(problem, state, number, column, row):  # type: ignore[no-untyped-def]
     """Give one value its best alternative; returns the change of the loss, and edits scored."""
     size = score_atoms(problem, state, number, column, row)
@@ -128,7 +131,7 @@ def _visit(problem, state, number, column, row):  # type: ignore[no-untyped-def]
             return 0.0, tried
         value = draw_within(problem.columns, column, atom, row.stream)
     else:
-        best, tried = _best_candidate(problem, state, number, column, row)
+        best, tried = _best_candidate(problem, state, number, column, size, row)
         if best < 0:
             return 0.0, tried
         value = row.candidates[0, best]
@@ -150,7 +153,7 @@ def _promising(problem, state, number, column, row):  # type: ignore[no-untyped-
     if problem.directions.queries.size == 0:
         best = _best_atom(state, number, column, size, row)
         return best != state.atoms[number, column], size
-    best, tried = _best_candidate(problem, state, number, column, row)
+    best, tried = _best_candidate(problem, state, number, column, size, row)
     return best >= 0, tried
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Function = Callable[["Rows"], Any]
 
 TRIAL_ROWS = 200
+# Of every batch that is counted, so many rows are also asked one by one.
+ALONE_ROWS = 16
 
 
 class Rows(Mapping[str, "NDArray[Any]"]):
@@ -97,13 +99,20 @@ class Functions(Family):
         return np.zeros(len(self.tests), dtype=np.int64)
 
     def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
-        """Count rows, and see that each is judged by itself: the sensitivity rests on it.
+        """Count rows, and see that each is judged by itself: the sensitivity rests on it."""
+        state += self._met_alone(matrix, ALONE_ROWS).sum(axis=0)
 
-        All rows are asked twice, the second time in two parts and in another order.
+    def _met_alone(self, matrix: NDArray[np.float64], alone: int) -> NDArray[np.bool_]:
+        """``met``, if it is the same in other company: in two parts, in another order, alone.
+
+        Args:
+            matrix: The rows.
+            alone: How many of them are asked one by one, too.
         """
         met = self.met(matrix)
         order = np.random.default_rng().permutation(len(matrix))
-        for part in np.array_split(order, 2):
+        company = [*np.array_split(order, 2), *np.split(order[:alone], len(order[:alone]) or 1)]
+        for part in company:
             again = self.met(matrix[part])
             for place, name in enumerate(self._names):
                 if (again[:, place] != met[part, place]).any():
@@ -111,7 +120,7 @@ class Functions(Family):
                         f"function {name!r} judges a row by other rows, or not always alike; "
                         "a query must look at one row at a time"
                     )
-        state += met.sum(axis=0)
+        return met
 
     def finish(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
         """The state is the answers."""
@@ -167,7 +176,7 @@ def functions(schema: Schema, tests: Mapping[str, Function]) -> Workload:
     rows = Rows(schema, trial)
     for test in family.tests.values():
         test(rows)
-    family.count(trial, family.start())
+    family._met_alone(trial, len(trial))
     return Workload(schema, (family,))
 
 
