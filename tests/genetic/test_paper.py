@@ -163,9 +163,9 @@ def test_the_path_of_the_slow_twin(
         window=1000,
     )
     measurements = measured(WORKLOAD, rows, seed)
-    search = Algorithm1(Objective(measurements, "equal"), config, seed, Watch(None, None))
+    search = Algorithm1(Objective(measurements, "equal"), config, seed, Watch(1.0, None, None))
     twin = SlowTwin(measurements, config, seed)
-    tables = search.first_tables()
+    tables = list(search.first_tables())
     columns = search.objective.problem.columns
     atoms = {
         column.name: int(columns.starts[place + 1] - columns.starts[place]) - column.nullable
@@ -191,7 +191,7 @@ def test_the_window_of_the_paper() -> None:
     measurements = measured(WORKLOAD, 30, 3)
     losses: list[float] = []
     config = GeneticConfig.paper(rows=30, mutations=5, crossovers=5, tolerance=0.01)
-    search = Algorithm1(Objective(measurements, "equal"), config, 0, Watch(None, None))
+    search = Algorithm1(Objective(measurements, "equal"), config, 0, Watch(1.0, None, None))
     state, elites = search.begin(search.first_tables())
     for generation in range(100_000):
         losses.append(math.sqrt(elites.losses[0]))

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from private_gsd.genetic.domain import random_table
 from private_gsd.genetic.sweeps import ORDERS
 from private_gsd.kernels.cells import draw_rows
 from private_gsd.kernels.draws import permute
-from private_gsd.kernels.search import LEAST_GAIN, commit, score_edits
+from private_gsd.kernels.search import commit, score_edits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 256
 # Columns of more categories than this, and numbers, have so many candidates drawn.
-CANDIDATES = 12
+DRAWN = 12
 CROSSOVER_SHARE = 0.5
 
 
@@ -53,6 +54,7 @@ class Batches:
         )
         self._weights = objective.share_weights[self._queries]
         self.generation = 0
+        self.values: NDArray[np.float64] = np.empty((0, len(objective.schema)))
 
     def prepare(self, state: State) -> None:
         """Compile, or load what was compiled before."""
@@ -65,8 +67,13 @@ class Batches:
         met = self._met(state.values)
         self._commit(state, rows, 0, nothing[:, 0], met[:0], met)
 
-    def run(self, state: State) -> Reason:
+    def run(self, start: NDArray[np.float64] | None) -> Reason:
         """Visit every value once a generation, until the loss stays."""
+        if start is None:
+            columns = self._objective.problem.columns
+            start = random_table(columns, self._config.rows, self._seed)
+        self.values = start
+        state = self._objective.state(start)
         loss = self._objective.loss(state)
         met = self._met(state.values)
         order = np.empty(len(state.values), dtype=np.int64)
@@ -75,16 +82,16 @@ class Batches:
             permute(self._seed, self.generation, ORDERS, order)
             # Rows of one batch do not see each other's edits; a tenth of a table is not too many.
             size = min(BATCH_ROWS, -(-len(order) // 10))
-            columns = np.empty(len(self._objective.schema), dtype=np.int64)
+            places = np.empty(len(self._objective.schema), dtype=np.int64)
             for batch, begin in enumerate(range(0, len(order), size)):
-                permute(self._seed, self.generation, ORDERS + 1 + batch, columns)
-                for column in columns.tolist():
-                    rows = order[begin : begin + size]
-                    loss += self._try(state, rows, column, met)
-                    self._tell(state, loss, whole=False)
+                permute(self._seed, self.generation, ORDERS + 1 + batch, places)
+                for column in places.tolist():
+                    loss += self._try(state, order[begin : begin + size], column, met)
+                    self._watch.report(self.generation, loss, whole=False)
             self.generation += 1
-            self._tell(state, loss, whole=True)
-            if before - loss <= self._config.tolerance * before:
+            loss = self._objective.loss(state)
+            self._watch.report(self.generation, loss, whole=True)
+            if self._config.settled(before, loss):
                 return "converged"
         return "generations"
 
@@ -104,7 +111,7 @@ class Batches:
         deltas += (would & ~now) @ (self._weights * (1 - 2 * residuals))
         self._watch.edits += deltas.size
         best = deltas.argmin(axis=1)
-        promising = np.flatnonzero(deltas[np.arange(len(rows)), best] <= -LEAST_GAIN)
+        promising = np.flatnonzero(deltas[np.arange(len(rows)), best] < 0)
         chosen = best[promising]
         change, _ = self._commit(
             state,
@@ -121,12 +128,12 @@ class Batches:
     ) -> NDArray[np.float64]:
         columns = self._objective.problem.columns
         size = int(columns.starts[column + 1] - columns.starts[column])
-        if columns.discrete[column] and size <= CANDIDATES:
+        if columns.discrete[column] and size <= DRAWN:
             values = np.arange(size, dtype=np.float64)
             if columns.nulls[column] >= 0:
                 values[columns.nulls[column]] = np.nan
             return np.tile(values, (len(rows), 1))
-        out = np.empty((len(rows), CANDIDATES))
+        out = np.empty((len(rows), DRAWN))
         turn = self.generation * len(self._objective.schema) + column
         draw_rows(columns, state.values, self._seed, turn, rows, column, CROSSOVER_SHARE, out)
         return out
@@ -170,7 +177,3 @@ class Batches:
             self._row,
         )
         return float(change), int(moves)
-
-    def _tell(self, state: State, loss: float, *, whole: bool) -> None:
-        shares = self._objective.share_loss(loss, len(state.values))
-        self._watch.report(self.generation, shares, whole=whole)

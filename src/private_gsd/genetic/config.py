@@ -35,8 +35,9 @@ class GeneticConfig:
         tolerance: Stop when the loss falls by less than so much of itself: from one generation to
             the next, or over ``window`` generations of Algorithm 1.
         seconds: No longer than so many.
-        islands: In how many parts the fast search first fits the rows, each on its own; by
-            default, one for small tables, and a number that depends on ``rows`` for others.
+        islands: In how many parts the fast search first fits the rows, each on its own, unless
+            it is given a table to begin with; by default, one for small tables, and a number that
+            depends on ``rows`` for others.
         mutations: Of Algorithm 1, mutations a generation, P_mut.
         crossovers: Of Algorithm 1, crossovers a generation, P_cross.
         elites: Of Algorithm 1, how many tables survive a generation, E.
@@ -61,9 +62,10 @@ class GeneticConfig:
 
     def __post_init__(self) -> None:
         for name, known in (("weights", Weights), ("algorithm", Algorithm)):
-            if getattr(self, name) not in get_args(known):
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in get_args(known):
                 words = " or ".join(repr(each) for each in get_args(known))
-                raise SearchError(f"{name} must be {words}, not {getattr(self, name)!r}")
+                raise SearchError(f"{name} must be {words}, not {value!r}")
         for name, low, high in (
             ("rows", 1, MOST_ROWS),
             ("generations", 0, 2**62),
@@ -86,9 +88,9 @@ class GeneticConfig:
             raise SearchError(f"{name} is of Algorithm 1; say GeneticConfig.paper({name}=…)")
         if self.algorithm == "paper" and self.mutations + self.crossovers == 0:
             raise SearchError("mutations and crossovers cannot both be 0: nothing would change")
-        self._check_number("tolerance", 0 <= self._number("tolerance") <= 1, "from 0 to 1")
+        self._check_number("tolerance", 1, "from 0 to 1")
         if self.seconds is not None:
-            self._check_number("seconds", self._number("seconds") >= 0, "of at least 0")
+            self._check_number("seconds", math.inf, "of at least 0")
 
     @classmethod
     def paper(
@@ -118,6 +120,10 @@ class GeneticConfig:
             **{"weights": "equal", **others},
         )
 
+    def settled(self, before: float, after: float) -> bool:
+        """Whether a loss has fallen by so little that the search may end."""
+        return before - after <= self.tolerance * before
+
     def _check_whole(self, name: str, low: int, high: int) -> None:
         value = getattr(self, name)
         try:
@@ -130,12 +136,12 @@ class GeneticConfig:
             )
         object.__setattr__(self, name, number)
 
-    def _number(self, name: str) -> float:
+    def _check_number(self, name: str, high: float, words: str) -> None:
         value = getattr(self, name)
-        if isinstance(value, bool) or not hasattr(value, "__float__"):
-            return math.nan
-        return float(value)
-
-    def _check_number(self, name: str, fine: bool, words: str) -> None:
-        if not fine:
-            raise SearchError(f"{name} must be a number {words}, not {getattr(self, name)!r}")
+        try:
+            number = math.nan if isinstance(value, bool | str | bytes) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if not 0 <= number <= high:
+            raise SearchError(f"{name} must be a number {words}, not {value!r}")
+        object.__setattr__(self, name, number)

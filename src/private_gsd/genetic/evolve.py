@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from private_gsd.kernels.edits import State
     from private_gsd.schema import Schema
 
 
@@ -37,7 +36,8 @@ class Evolution:
     Attributes:
         schema: The public schema.
         matrix: The synthetic table, encoded.
-        loss: The weighted sum of squared differences between noisy and synthetic answers.
+        loss: The weighted sum of squared differences between noisy and synthetic answers, where
+            no noisy share is taken for more than a million.
         reason: Why the search stopped.
         generations: How many it took.
         edits: How many edits were scored.
@@ -81,86 +81,52 @@ def evolve(
         config: How to search; see ``GeneticConfig``.
         seed: Of the search; privacy does not depend on it.
         start: An encoded table to begin with, of ``config.rows`` rows; a random one by default.
+            The loss is never worse than this table's.
         threads: How many to use; all cores by default.
-        callback: Told of progress, about ten times a second and after every generation; if it
-            returns true, the search stops.
+        callback: Told of progress, about ten times a second and after every generation of the
+            fast search; if it returns true, the search stops.
     """
     config = GeneticConfig() if config is None else config
     if not isinstance(measurements, Measurements):
         raise SearchError(f"a search needs Measurements, not {type(measurements).__name__}")
+    if not isinstance(config, GeneticConfig):
+        raise SearchError(f"config must be a GeneticConfig, not {type(config).__name__}")
     seed = _whole("seed", seed, 0, 2**63 - 1)
     cores = len(os.sched_getaffinity(0))
     threads = cores if threads is None else _whole("threads", threads, 1, 1024)
     objective = Objective(measurements, config.weights)
     if start is not None:
+        if config.islands is not None:
+            raise SearchError("a search that begins with a table has no islands")
         start = _checked(start, objective.schema, config.rows)
-    watch = Watch(config.seconds, callback)
-    with watch.compiling():
-        one = random_table(objective.problem.columns, 1, seed)
-        example = objective.state(one, objective.counts(one))
+    watch = Watch(objective.share_loss(1.0, config.rows), config.seconds, callback)
+    search: Sweeps | Batches | Algorithm1
     if config.algorithm == "paper":
         if objective.functions:
             raise SearchError("Algorithm 1 has no queries that are functions; use the fast search")
-        paper = Algorithm1(objective, config, seed, watch)
-        with watch.compiling():
-            paper.prepare(example)
-        return _run_paper(paper, objective, start, watch)
-    search: Sweeps | Batches
-    if objective.functions:
+        search = Algorithm1(objective, config, seed, watch)
+    elif objective.functions:
+        if config.islands is not None:
+            raise SearchError("a search for queries that are functions has no islands")
         search = Batches(objective, config, seed, watch)
     else:
         search = Sweeps(objective, config, seed, threads, watch)
-    with watch.compiling():
-        search.prepare(example)
-    if start is None:
-        start = random_table(objective.problem.columns, config.rows, seed)
-    return _run_fast(search, objective, start, watch)
-
-
-def _run_fast(
-    search: Sweeps | Batches, objective: Objective, values: NDArray[np.float64], watch: Watch
-) -> Evolution:
-    reason: Reason | None = None
-    try:
-        if isinstance(search, Sweeps):
-            search.islands(values)
-    except (Stopped, KeyboardInterrupt) as stopped:
-        reason = _reason(stopped)
-    state = objective.state(values, objective.counts(values))
-    if reason is None:
-        try:
-            reason = search.run(state)
-        except (Stopped, KeyboardInterrupt) as stopped:
-            reason = _reason(stopped)
-    return _finish(objective, state, reason, search.generation, watch)
-
-
-def _run_paper(
-    search: Algorithm1, objective: Objective, start: NDArray[np.float64] | None, watch: Watch
-) -> Evolution:
-    state, elites = search.begin(search.first_tables() if start is None else [start])
     reason: Reason
-    try:
-        reason = search.run(state, elites)
-    except (Stopped, KeyboardInterrupt) as stopped:
-        reason = _reason(stopped)
-    return _finish(objective, state, reason, search.generation, watch)
-
-
-def _reason(stopped: Stopped | KeyboardInterrupt) -> Reason:
-    return stopped.reason if isinstance(stopped, Stopped) else "interrupted"
-
-
-def _finish(
-    objective: Objective, state: State, reason: Reason, generations: int, watch: Watch
-) -> Evolution:
-    matrix = np.asfortranarray(state.values)
+    with watch.listening():
+        with watch.compiling():
+            search.prepare(objective.state(random_table(objective.problem.columns, 1, seed)))
+        try:
+            reason = search.run(start)
+        except Stopped as stopped:
+            reason = stopped.reason
+        # The table is counted anew: nothing that was carried along is taken on trust.
+        loss = objective.loss(objective.state(search.values))
     return Evolution(
         schema=objective.schema,
-        matrix=matrix,
-        loss=objective.share_loss(objective.loss(state), len(matrix)),
+        matrix=np.asfortranarray(search.values),
+        loss=objective.share_loss(loss, config.rows),
         reason=reason,
-        generations=generations,
+        generations=search.generation,
         edits=watch.edits,
         seconds=watch.seconds,
         compile_seconds=watch.compile_seconds,
@@ -177,7 +143,13 @@ def _whole(name: str, value: Any, low: int, high: int) -> int:
 
 def _checked(start: Any, schema: Schema, rows: int) -> NDArray[np.float64]:
     """A copy of a table to begin with, if it is one of the schema."""
-    values = np.array(start, dtype=np.float64, order="C")
+    try:
+        given = np.asarray(start)
+        values = np.array(given, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        given = np.array("nothing")
+    if given.dtype.kind not in "iuf":
+        raise SearchError("start must be a matrix of numbers, as an Encoder makes it")
     if values.shape != (rows, len(schema)):
         raise SearchError(
             f"start must have {rows:,} rows and {len(schema)} columns, not shape {values.shape}"

@@ -113,6 +113,7 @@ def tables_of(schema: Schema, tables: list[Table], cuts: list[NDArray[np.float64
         others=others,
         bases=np.array([entry[2][entry[1]] for entry in entries], dtype=np.int64),
         strides=near,
+        first=np.array([entry[1] == 0 for entry in entries], dtype=np.bool_),
         queries=np.array([entry[0].query for entry in entries], dtype=np.int64),
         query_own=query_own,
         query_strides=query_strides,
@@ -183,6 +184,7 @@ def conditions_of(
         others=np.maximum(others, 0),
         other_lows=lows[at_query[:, None], beside],
         other_highs=highs[at_query[:, None], beside],
+        first=at_condition == (columns[at_query] >= 0).argmax(axis=1),
     )
 
 

@@ -15,9 +15,16 @@ import numpy as np
 
 from private_gsd.errors import WorkloadError
 from private_gsd.genetic.domain import columns_of
-from private_gsd.genetic.layout import Table, conditions_of, cuts_of, directions_of, tables_of
+from private_gsd.genetic.layout import (
+    Table,
+    conditions_of,
+    cuts_of,
+    directions_of,
+    starts_of,
+    tables_of,
+)
 from private_gsd.kernels.cells import fill_atoms
-from private_gsd.kernels.edits import Problem, Row, State
+from private_gsd.kernels.edits import Problem, Row, State, count_rows
 from private_gsd.kernels.halfspaces import fill_pulls
 from private_gsd.kernels.marginals import LANES, fill_residuals
 from private_gsd.workloads import Conjunctions, Functions, Halfspaces, Marginals
@@ -27,6 +34,7 @@ if TYPE_CHECKING:
 
     from private_gsd.measurement import Measurements
     from private_gsd.schema import Schema
+    from private_gsd.workloads import Family
 
 Weights = Literal["inverse-variance", "equal"]
 
@@ -35,8 +43,6 @@ LARGEST_SHARE = 1e6
 SMALLEST_SCALE = 1e-90
 # How many values of a number are tried at once where halfspaces look at it.
 CANDIDATES = 32
-# Rows that are counted at a time.
-COUNT_ROWS = 2**16
 
 
 class Objective:
@@ -63,13 +69,23 @@ class Objective:
             self.unit = 1.0
 
     @cached_property
+    def functions(self) -> list[tuple[Functions, int]]:
+        """Queries that have no kernel, and the number of the first of each family."""
+        return [pair for pair in self._families if isinstance(pair[0], Functions)]  # type: ignore[misc]
+
+    @cached_property
+    def _families(self) -> list[tuple[Family, int]]:
+        """The families, and the number of the first query of each."""
+        sizes = [int(family.group_sizes.sum()) for family in self.workload.families]
+        return list(zip(self.workload.families, starts_of(sizes).tolist(), strict=False))
+
+    @cached_property
     def problem(self) -> Problem:
         """The kernels' view of it."""
         tables: list[Table] = []
         conjunctions: list[tuple[Conjunctions, int]] = []
         halfspaces: list[tuple[Halfspaces, int]] = []
-        query = 0
-        for family in self.workload.families:
+        for family, query in self._families:
             if isinstance(family, Marginals):
                 first = query
                 for group in family.groups:
@@ -84,44 +100,33 @@ class Objective:
                 raise WorkloadError(
                     f"the genetic search has no kernel for {type(family).__name__} queries"
                 )
-            query += int(family.group_sizes.sum())
         cuts = cuts_of(self.schema, tables, [family for family, _ in conjunctions])
-        columns = columns_of(self.schema, cuts)
         return Problem(
-            columns,
+            columns_of(self.schema, cuts),
             tables_of(self.schema, tables, cuts),
             conditions_of(self.schema, conjunctions, cuts),
             directions_of(self.schema, halfspaces, self.share_weights),
             self.share_weights,
         )
 
-    @cached_property
-    def functions(self) -> list[tuple[Functions, int]]:
-        """Queries that have no kernel, and the number of the first of each family."""
-        found = []
-        query = 0
-        for family in self.workload.families:
-            if isinstance(family, Functions):
-                found.append((family, query))
-            query += int(family.group_sizes.sum())
-        return found
-
-    def state(self, values: NDArray[np.float64], counts: NDArray[np.int64]) -> State:
+    def state(self, values: NDArray[np.float64]) -> State:
         """A table and how it answers.
 
         Args:
             values: The table; taken over, not copied.
-            counts: Its answers.
         """
         problem = self.problem
         atoms = np.empty(values.shape, dtype=np.int32)
         fill_atoms(problem.columns, values, atoms)
+        counts = np.zeros(self.workload.size, dtype=np.int64)
+        count_rows(problem, values, atoms, counts, self.row())
+        for family, query in self.functions:
+            counts[query : query + len(family.tests)] = family.met(values).sum(axis=0)
         targets = self.shares * len(values)
-        sources = problem.tables.sources
+        sources, queries = problem.tables.sources, problem.directions.queries
         # Whole lanes are read at the end, too.
         residuals = np.zeros(len(sources) + LANES, dtype=np.float32)
         fill_residuals(sources, problem.weights, targets, counts, residuals)
-        queries = problem.directions.queries
         pulls = np.zeros(len(queries), dtype=np.float32)
         fill_pulls(queries, problem.weights, targets, counts, pulls)
         return State(values, atoms, targets, counts, residuals, pulls)
@@ -156,18 +161,6 @@ class Objective:
         residuals: NDArray[np.float64] = (state.targets - state.counts) / len(state.values)
         squares: NDArray[np.float64] = residuals**2 / self._variances
         return float(squares.mean())
-
-    def counts(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """How many rows of a table meet each query."""
-        families = self.workload.families
-        states = [family.start() for family in families]
-        for begin in range(0, len(values), COUNT_ROWS):
-            matrix = np.asfortranarray(values[begin : begin + COUNT_ROWS])
-            for family, state in zip(families, states, strict=True):
-                family.count(matrix, state)
-        return np.concatenate(
-            [family.finish(state) for family, state in zip(families, states, strict=True)]
-        )
 
     def share_loss(self, loss: float, rows: int) -> float:
         """A loss of counts as one of shares, with the true weights."""

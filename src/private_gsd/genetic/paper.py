@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,8 @@ from private_gsd.kernels.draws import begin_stream
 from private_gsd.kernels.generations import Candidates, Elites, generations, set_elite
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from numpy.typing import NDArray
 
     from private_gsd.genetic.config import GeneticConfig
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from private_gsd.genetic.watch import Reason, Watch
     from private_gsd.kernels.edits import State
 
-# An elite takes 16 bytes for each value of the table: 16 GiB at most. A place fits 31 bits.
+# An elite takes 24 bytes for each value of the table at first, and a place must fit 31 bits.
 MOST_CELLS = 2**30
 
 _GENERATIONS = 2**61  # the stream of random numbers of all generations
@@ -60,30 +61,29 @@ class Algorithm1:
             values=np.zeros((size, rate)),
             losses=np.zeros(size),
             old=np.zeros(rate),
-            chosen=np.zeros((2, config.elites), dtype=np.int64),
+            chosen=np.zeros((3, config.elites), dtype=np.int64),
             kept=np.zeros(config.elites),
             history=np.zeros(config.window or config.rows),
         )
         self.generation = 0
+        self.values: NDArray[np.float64] = np.empty((0, len(objective.schema)))
 
-    def first_tables(self) -> list[NDArray[np.float64]]:
+    def first_tables(self) -> Iterator[NDArray[np.float64]]:
         """As many random tables as there are elites."""
-        columns, rows = self.objective.problem.columns, self._config.rows
-        return [
-            random_table(columns, rows, self._seed, elite) for elite in range(self._config.elites)
-        ]
+        for elite in range(self._config.elites):
+            yield random_table(self.objective.problem.columns, self._config.rows, self._seed, elite)
 
-    def begin(self, tables: list[NDArray[np.float64]]) -> tuple[State, Elites]:
+    def begin(self, tables: Iterable[NDArray[np.float64]]) -> tuple[State, Elites]:
         """The first elites: the best table whole, the others as edits against it.
 
         Args:
             tables: The first elites; a single one stands for all.
         """
         size = self._config.elites
-        states = [self.objective.state(each, self.objective.counts(each)) for each in tables]
-        losses = [self.objective.loss(state) for state in states]
+        kept = list(tables)
+        losses = [self.objective.loss(self.objective.state(each)) for each in kept]
         order = np.argsort(losses, kind="stable").tolist()
-        best = states[order[0]]
+        best = self.objective.state(kept[order[0]])
         cells = best.values.size
         elites = Elites(
             losses=np.array([losses[place] for place in order] * size)[:size],
@@ -94,7 +94,7 @@ class Algorithm1:
             places=np.full((size, cells), -1, dtype=np.int32),
         )
         for slot, place in enumerate(order):
-            set_elite(elites, slot, tables[place], best.values)
+            set_elite(elites, slot, kept[place], best.values)
         return best, elites
 
     def prepare(self, state: State) -> None:
@@ -102,18 +102,16 @@ class Algorithm1:
         _, elites = self.begin([state.values])
         self.step(state, elites, 0)
 
-    def run(self, state: State, elites: Elites) -> Reason:
+    def run(self, start: NDArray[np.float64] | None) -> Reason:
         """Run generations until the loss stays."""
-        slices = Slices(16)
+        state, elites = self.begin(self.first_tables() if start is None else [start])
+        self.values = state.values
         size = self._config.mutations + self._config.crossovers
-        for piece in slices.of(self._config.generations):
-            before = time.perf_counter()
+        for piece in Slices().of(self._config.generations):
             done, converged = self.step(state, elites, piece.stop)
-            slices.took(done - self.generation, time.perf_counter() - before)
             self._watch.edits += (done - self.generation) * size
             self.generation = done
-            loss = self.objective.share_loss(float(elites.losses[0]), len(state.values))
-            self._watch.report(done, loss, whole=True)
+            self._watch.report(done, float(elites.losses[0]), whole=True)
             if converged:
                 return "converged"
         return "generations"

@@ -8,13 +8,14 @@ threads. Where the noise leaves something to be gained, rows exchange values in 
 
 from __future__ import annotations
 
-import time
+import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.genetic.watch import REPORT_SECONDS, Slices, Watch
+from private_gsd.genetic.domain import random_table
+from private_gsd.genetic.watch import REPORT_SECONDS, Slices
 from private_gsd.kernels.draws import permute
 from private_gsd.kernels.search import swap, sweep, sweep_together
 
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 
     from private_gsd.genetic.config import GeneticConfig
     from private_gsd.genetic.objective import Objective
-    from private_gsd.genetic.watch import Reason
+    from private_gsd.genetic.watch import Reason, Watch
     from private_gsd.kernels.edits import State
+
+    Matrix = NDArray[np.float64]
 
 # From so many rows on there are islands, each of at least half as many.
 ISLAND_ROWS = 8192
@@ -35,7 +38,7 @@ ISLAND_SWEEPS = 4
 # The rows are marked in so many blocks. On 30,000 rows, 8 led to a loss 0.25 % above that of visits
 # in turn, 32 to 0.1 %, 128 to 0.05 %.
 BLOCKS = 128
-# A round of exchanges is tried for so many rows at most, and has so many tries at least.
+# A round of exchanges has turns for so many rows at most, and so many tries at least.
 SWAP_ROWS = 16_384
 SWAP_TRIES = 20_000
 
@@ -44,7 +47,7 @@ LET_GO = 2**62  # more than threads ever have meetings
 
 
 class Sweeps:
-    """One run of the fast search on one table.
+    """One run of the fast search.
 
     Args:
         objective: What to minimise.
@@ -62,115 +65,123 @@ class Sweeps:
         self._seed = seed
         self._threads = threads
         self._watch = watch
-        self._row = objective.row()
-        self._rooms = [objective.row() for _ in range(threads - 1)]
-        self._slices = Slices(64 if config.rows < ISLAND_ROWS else 1)
+        self._rooms = [objective.row() for _ in range(threads)]
+        self._slices = Slices()
+        self._alone = config.rows < ISLAND_ROWS
         self.generation = 0
+        self.values: Matrix = np.empty((0, len(objective.schema)))
 
     def prepare(self, state: State) -> None:
         """Compile, or load what was compiled before: every kernel is called for no rows."""
-        problem, row = self._objective.problem, self._row
+        problem, room = self._objective.problem, self._rooms[0]
         nobody = np.zeros(0, dtype=np.int64)
         permute(self._seed, 0, ORDERS, nobody)
-        sweep(problem, state, nobody, self._seed, 0, row)
-        swap(problem, state, nobody, self._seed, 0, 0, row)
-        if self._config.rows >= ISLAND_ROWS:
+        sweep(problem, state, nobody, self._seed, 0, room)
+        swap(problem, state, nobody, 0, self._seed, 0, 0, room)
+        if not self._alone:
             self._sweep_together(state, nobody, None)
 
-    def islands(self, values: NDArray[np.float64]) -> None:
+    def run(self, start: Matrix | None) -> Reason:
+        """Sweep until single edits are exhausted; then exchange values, if that is worth it."""
+        if start is None:
+            columns = self._objective.problem.columns
+            self.values = random_table(columns, self._config.rows, self._seed)
+            self._settle_islands(self.values)
+        else:
+            self.values = start
+        state = self._objective.state(self.values)
+        reason, loss = self._settle(state, self._objective.loss(state))
+        while reason == "converged" and self._objective.misfit(state) > 1:
+            if self.generation >= self._config.generations:
+                return "generations"
+            before = loss
+            reason, loss = self._settle(state, self._exchange(state, loss))
+            if self._config.settled(before, loss):
+                break
+        return reason
+
+    def _settle_islands(self, values: Matrix) -> None:
         """Let parts of a table fit the answers on their own."""
         number = self._config.islands or island_number(len(values))
         if number == 1 or self._config.generations == 0:
             return
         parts = np.array_split(values, number)
         seeds = np.random.SeedSequence(self._seed).generate_state(number, dtype=np.uint64)
-        losses = np.zeros(number)
+        losses = np.full((2, number), np.nan)  # at the beginning, and now; as of the whole table
         edits = np.zeros(number, dtype=np.int64)
+        stopping = threading.Event()
 
         def settle(place: int) -> None:
+            if stopping.is_set():
+                return
             part = parts[place]
+            unit = (len(values) / len(part)) ** 2
             seed = int(seeds[place] >> np.uint64(1))
-            state = self._objective.state(part, self._objective.counts(part))
-            row = self._objective.row()
+            state, row = self._objective.state(part), self._objective.row()
             order = np.empty(len(part), dtype=np.int64)
             loss = self._objective.loss(state)
-            slices = Slices(64)
+            losses[:, place] = loss * unit
+            slices = Slices()
             for generation in range(min(ISLAND_SWEEPS, self._config.generations)):
                 permute(seed, generation, ORDERS, order)
                 before = loss
                 for piece in slices.of(len(part)):
-                    if self._watch.stopping.is_set():
+                    if stopping.is_set():
                         return
-                    begin = time.perf_counter()
-                    change, _, tried = sweep(
-                        self._objective.problem, state, order[piece], seed, generation, row
-                    )
-                    slices.took(piece.stop - piece.start, time.perf_counter() - begin)
+                    problem = self._objective.problem
+                    change, _, tried = sweep(problem, state, order[piece], seed, generation, row)
                     loss += change
                     edits[place] += tried
-                    losses[place] = self._objective.share_loss(loss, len(part))
-                if before - loss <= self._config.tolerance * loss:
+                    losses[1, place] = loss * unit
+                loss = self._objective.loss(state)
+                if self._config.settled(before, loss):
                     break
 
-        before = self._watch.edits
-        with ThreadPoolExecutor(self._threads) as pool:
+        begun = self._watch.edits
+        pool = ThreadPoolExecutor(self._threads)
+        try:
             waiting = {pool.submit(settle, place) for place in range(number)}
-            try:
-                while waiting:
-                    done, waiting = wait(waiting, timeout=REPORT_SECONDS)
-                    for each in done:
-                        each.result()
-                    self._watch.edits = before + int(edits.sum())
-                    # The islands' mean loss is more than what they have together.
-                    self._watch.report(0, float(losses.mean()), whole=False)
-            except BaseException:
-                self._watch.stopping.set()
-                raise
-
-    def run(self, state: State) -> Reason:
-        """Sweep until single edits are exhausted; then exchange values, if that is worth it."""
-        loss = self._objective.loss(state)
-        reason, loss = self._settle(state, loss)
-        while reason == "converged" and self._objective.misfit(state) > 1:
-            before = loss
-            loss = self._exchange(state, loss)
-            reason, loss = self._settle(state, loss)
-            if before - loss <= self._config.tolerance * before:
-                break
-        return reason
+            while waiting:
+                done, waiting = wait(waiting, timeout=REPORT_SECONDS)
+                for each in done:
+                    each.result()
+                self._watch.edits = begun + int(edits.sum())
+                known = losses.copy()  # islands that have not begun are as bad as others were
+                if np.isfinite(known[0]).any():
+                    known[1][np.isnan(known[1])] = np.nanmean(known[0])
+                    self._watch.report(0, float(known[1].mean()), whole=False)
+        finally:
+            stopping.set()
+            pool.shutdown(cancel_futures=True)
 
     def _settle(self, state: State, loss: float) -> tuple[Reason, float]:
         """Sweep until the loss stays."""
         while self.generation < self._config.generations:
             before = loss
             loss = self._sweep(state, loss)
-            if before - loss <= self._config.tolerance * before:
+            if self._config.settled(before, loss):
                 return "converged", loss
         return "generations", loss
 
     def _sweep(self, state: State, loss: float) -> float:
         """Visit every value once."""
         order = self._order(state)
-        alone = len(order) < ISLAND_ROWS
         # Calls end where blocks end, or the blocks would depend on how long calls take.
-        unit = 1 if alone else self._block
+        unit = 1 if self._alone else self._block
+        problem, room = self._objective.problem, self._rooms[0]
         with ThreadPoolExecutor(max(1, self._threads - 1)) as pool:
             for piece in self._slices.of(-(-len(order) // unit)):
-                begin = time.perf_counter()
                 rows = order[piece.start * unit : piece.stop * unit]
-                if alone:
+                if self._alone:
                     change, _, edits = sweep(
-                        self._objective.problem, state, rows, self._seed, self.generation, self._row
+                        problem, state, rows, self._seed, self.generation, room
                     )
                 else:
                     change, edits = self._sweep_together(state, rows, pool)
-                self._slices.took(piece.stop - piece.start, time.perf_counter() - begin)
                 loss += change
                 self._watch.edits += edits
-                self._tell(state, loss, whole=False)
-        self.generation += 1
-        self._tell(state, loss, whole=True)
-        return loss
+                self._watch.report(self.generation, loss, whole=False)
+        return self._end(state)
 
     def _sweep_together(
         self, state: State, rows: NDArray[np.int64], pool: ThreadPoolExecutor | None
@@ -193,7 +204,7 @@ class Sweeps:
                 counters,
                 thread,
                 threads,
-                self._row if thread == 0 else self._rooms[thread - 1],
+                self._rooms[thread],
             )
             return done
 
@@ -206,26 +217,32 @@ class Sweeps:
         return change, edits + sum(other.result()[2] for other in others)
 
     def _exchange(self, state: State, loss: float) -> float:
-        """Let rows try to exchange values, each as often as it has columns, or more."""
+        """Let rows try to exchange values, as often as they have columns in each turn."""
+        tries = len(self._objective.schema)
         order = self._order(state)[:SWAP_ROWS]
-        tries = max(len(self._objective.schema), SWAP_TRIES // len(order))
-        slices = Slices(16)
-        for piece in slices.of(len(order)):
-            begin = time.perf_counter()
+        turns = np.tile(order, -(-SWAP_TRIES // (tries * len(order))))
+        problem, room = self._objective.problem, self._rooms[0]
+        for piece in Slices().of(len(turns)):
             change, _, edits = swap(
-                self._objective.problem,
+                problem,
                 state,
-                order[piece],
+                turns[piece],
+                piece.start,
                 self._seed,
                 self.generation,
                 tries,
-                self._row,
+                room,
             )
-            slices.took(piece.stop - piece.start, time.perf_counter() - begin)
             loss += change
             self._watch.edits += edits
-            self._tell(state, loss, whole=False)
+            self._watch.report(self.generation, loss, whole=False)
+        return self._end(state)
+
+    def _end(self, state: State) -> float:
+        """End a generation; returns the loss, computed anew, so that no rounding adds up."""
+        loss = self._objective.loss(state)
         self.generation += 1
+        self._watch.report(self.generation, loss, whole=True)
         return loss
 
     @property
@@ -237,10 +254,6 @@ class Sweeps:
         order = np.empty(len(state.values), dtype=np.int64)
         permute(self._seed, self.generation, ORDERS, order)
         return order
-
-    def _tell(self, state: State, loss: float, *, whole: bool) -> None:
-        shares = self._objective.share_loss(loss, len(state.values))
-        self._watch.report(self.generation, shares, whole=whole)
 
 
 def island_number(rows: int) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import Literal
 
 from private_gsd.errors import SearchError
@@ -24,7 +26,8 @@ class Progress:
 
     Attributes:
         generation: How many generations are done.
-        loss: The loss.
+        loss: The loss. While islands are fitted, their mean, which is more than what they have
+            together; those not begun count as random tables do.
         edits: How many edits were scored.
         seconds: Since the search began; compiling aside.
     """
@@ -55,18 +58,20 @@ class Watch:
     """Tells the callback how a search goes on, and the search when to stop.
 
     Args:
+        unit: What a loss in the kernels' measure is multiplied with.
         seconds: How long the search may take.
         callback: Told of progress; if it returns true, the search stops.
     """
 
-    def __init__(self, seconds: float | None, callback: Callback | None) -> None:
+    def __init__(self, unit: float, seconds: float | None, callback: Callback | None) -> None:
         if callback is not None and not callable(callback):
             raise SearchError(f"callback must be a function, not {callback!r}")
+        self._unit = unit
         self._limit = seconds
         self._callback = callback
         self._begin = time.perf_counter()
         self._reported = -REPORT_SECONDS
-        self.stopping = threading.Event()
+        self._interrupted = False
         self.compile_seconds = 0.0
         self.edits = 0
         self.history: list[Progress] = []
@@ -83,23 +88,50 @@ class Watch:
         yield
         self.compile_seconds += time.perf_counter() - begin
 
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Let Ctrl-C stop the search at the next look, and a second one at once.
+
+        So it is where Python would raise KeyboardInterrupt: in the main thread, unless somebody
+        else already listens. An exception could come at any moment, also when a table is torn.
+        """
+
+        def hear(number: int, frame: FrameType | None) -> None:
+            if self._interrupted:
+                signal.default_int_handler(number, frame)
+            self._interrupted = True
+
+        if (
+            threading.current_thread() is not threading.main_thread()
+            or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+        ):
+            yield
+            return
+        signal.signal(signal.SIGINT, hear)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
     def look(self) -> None:
-        """Stop if time is up."""
+        """Stop if somebody wants it, or time is up."""
+        if self._interrupted:
+            raise Stopped("interrupted")
         if self._limit is not None and self.seconds >= self._limit:
             raise Stopped("time")
 
     def report(self, generation: int, loss: float, *, whole: bool) -> None:
-        """Tell of progress.
+        """Tell of progress, and look.
 
         Args:
             generation: How many generations are done.
-            loss: The loss.
+            loss: The loss, in the kernels' measure.
             whole: Whether a generation has just ended; in between, reports are rarer.
         """
         seconds = self.seconds
         if whole or seconds - self._reported >= REPORT_SECONDS:
             self._reported = seconds
-            progress = Progress(generation, loss, self.edits, seconds)
+            progress = Progress(generation, max(loss, 0.0) * self._unit, self.edits, seconds)
             if whole:
                 self.history.append(progress)
             if self._callback is not None and self._callback(progress):
@@ -108,20 +140,18 @@ class Watch:
 
 
 class Slices:
-    """Cuts work into calls of a length that is short to wait for."""
+    """Cuts work into calls of a length that is short to wait for; the first are the shortest."""
 
-    def __init__(self, first: int) -> None:
-        self._size = first
+    def __init__(self) -> None:
+        self._size = 1
 
     def of(self, total: int) -> Iterator[slice]:
-        """Slices of some items, each as long as the next call should be."""
+        """Slices of some items; how long a caller has one tells how long the next should be."""
         begin = 0
         while begin < total:
-            end = min(begin + max(1, self._size), total)
+            end = min(begin + self._size, total)
+            start = time.perf_counter()
             yield slice(begin, end)
+            rate = (end - begin) / max(time.perf_counter() - start, 1e-9)
+            self._size = int(min(max(rate * SLICE_SECONDS, 1), 4 * self._size + 1))
             begin = end
-
-    def took(self, items: int, seconds: float) -> None:
-        """Learn from a call."""
-        rate = items / max(seconds, 1e-9)
-        self._size = int(min(max(rate * SLICE_SECONDS, self._size / 2), 4 * self._size + 1))

@@ -125,6 +125,8 @@ class Conditions(NamedTuple):
     """For each entry and other, the first atom that meets it."""
     other_highs: Any
     """For each entry and other, the first atom after those that do."""
+    first: Any
+    """For each entry, whether it is the first of its conjunction."""
 
 
 @inlined
@@ -174,8 +176,22 @@ def score_conjunctions(conditions, weights, targets, counts, atoms, column, size
 
 
 @inlined
-def delta_conjunctions(conditions, weights, targets, counts, atoms, column, atom):  # type: ignore[no-untyped-def]
-    """By how much the loss changes if the row's atom in a column becomes another."""
+def count_conjunctions_of(conditions, atoms, counts):  # type: ignore[no-untyped-def]
+    """Count one row."""
+    for column in range(atoms.size):
+        atom = atoms[column]
+        for entry in range(conditions.starts[column], conditions.starts[column + 1]):
+            if (
+                conditions.first[entry]
+                and conditions.lows[entry] <= atom < conditions.highs[entry]
+                and _others_met(conditions, entry, atoms)
+            ):
+                counts[conditions.queries[entry]] += 1
+
+
+@inlined
+def _edit(conditions, weights, targets, counts, atoms, column, atom, make):  # type: ignore[no-untyped-def]
+    """By how much the loss changes with another atom in a column; counted, if it is made."""
     delta = 0.0
     current = atoms[column]
     for entry in range(conditions.starts[column], conditions.starts[column + 1]):
@@ -184,7 +200,15 @@ def delta_conjunctions(conditions, weights, targets, counts, atoms, column, atom
         if change != 0 and _others_met(conditions, entry, atoms):
             query = conditions.queries[entry]
             delta += weights[query] * (1 - 2 * change * (targets[query] - counts[query]))
+            if make:
+                counts[query] += change
     return delta
+
+
+@inlined
+def delta_conjunctions(conditions, weights, targets, counts, atoms, column, atom):  # type: ignore[no-untyped-def]
+    """By how much the loss changes if the row's atom in a column becomes another."""
+    return _edit(conditions, weights, targets, counts, atoms, column, atom, False)
 
 
 @inlined
@@ -193,13 +217,4 @@ def apply_conjunctions(conditions, weights, targets, counts, atoms, column, atom
 
     The row itself is left for the caller to change.
     """
-    delta = 0.0
-    current = atoms[column]
-    for entry in range(conditions.starts[column], conditions.starts[column + 1]):
-        low, high = conditions.lows[entry], conditions.highs[entry]
-        change = np.int64(low <= atom < high) - np.int64(low <= current < high)
-        if change != 0 and _others_met(conditions, entry, atoms):
-            query = conditions.queries[entry]
-            delta += weights[query] * (1 - 2 * change * (targets[query] - counts[query]))
-            counts[query] += change
-    return delta
+    return _edit(conditions, weights, targets, counts, atoms, column, atom, True)

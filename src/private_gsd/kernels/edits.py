@@ -11,22 +11,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from private_gsd.kernels.cells import Columns
-from private_gsd.kernels.compiling import inlined
+from private_gsd.kernels.compiling import inlined, kernel
 from private_gsd.kernels.conjunctions import (
     Conditions,
     apply_conjunctions,
+    count_conjunctions_of,
     delta_conjunctions,
     score_conjunctions,
 )
 from private_gsd.kernels.halfspaces import (
     Directions,
     apply_halfspaces,
+    count_halfspaces_of,
     delta_halfspaces,
     load_halfspaces,
 )
 from private_gsd.kernels.marginals import (
     Tables,
     apply_tables,
+    count_tables_of,
     delta_tables,
     load_tables,
     score_tables,
@@ -101,6 +104,23 @@ def load_row(problem, state, number, row):  # type: ignore[no-untyped-def]
     )
 
 
+@kernel
+def count_rows(problem, values, atoms, counts, row):  # type: ignore[no-untyped-def]
+    """Count the rows of a table, for every query that has a kernel; added to ``counts``."""
+    for number in range(values.shape[0]):
+        load_tables(problem.tables, atoms[number], row.cells)
+        count_tables_of(problem.tables, row.cells, counts)
+        count_conjunctions_of(problem.conditions, atoms[number], counts)
+        load_halfspaces(
+            problem.directions,
+            problem.columns.discrete,
+            values[number],
+            atoms[number],
+            row.products,
+        )
+        count_halfspaces_of(problem.directions, row.products, counts)
+
+
 @inlined
 def score_atoms(problem, state, number, column, row):  # type: ignore[no-untyped-def]
     """What the row would gain in each atom of a column, were it taken out; halfspaces aside."""
@@ -127,7 +147,9 @@ def score_atoms(problem, state, number, column, row):  # type: ignore[no-untyped
 def delta_edit(problem, state, number, column, value, atom, row):  # type: ignore[no-untyped-def]
     """By how much the loss changes if a value becomes another; the row must have been loaded."""
     atoms = state.atoms[number]
-    delta = delta_tables(problem.tables, state.targets, state.counts, row.cells, column, atom)
+    delta = delta_tables(
+        problem.tables, state.targets, state.counts, state.residuals, row.cells, column, atom
+    )
     delta += delta_conjunctions(
         problem.conditions, problem.weights, state.targets, state.counts, atoms, column, atom
     )

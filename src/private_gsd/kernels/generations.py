@@ -47,7 +47,7 @@ class Candidates(NamedTuple):
     old: Any
     """For each edit of a candidate, the value that it replaced."""
     chosen: Any
-    """Two for each elite: who is one next, and which list it gets."""
+    """For each elite, who is one next, which list it gets; for each list, whether it is taken."""
     kept: Any
     """The losses of those."""
     history: Any
@@ -214,23 +214,21 @@ def _edit_list(elites, slot, candidates, number, rate, state):  # type: ignore[n
 def _update(problem, state, elites, candidates, mutations, mutation_rate, crossover_rate, row):  # type: ignore[no-untyped-def]
     """Let the chosen be the elites, as edits against the new best table."""
     size = elites.losses.size
-    chosen, slots = candidates.chosen[0], candidates.chosen[1]
+    chosen, slots, taken = candidates.chosen[0], candidates.chosen[1], candidates.chosen[2]
     # Lists of elites that stay are kept; the others are free for candidates that become elites.
     for place in range(size):
-        slots[place] = -1
+        taken[place] = 0
     for place in range(size):
         if chosen[place] < size:
             slots[place] = elites.slots[chosen[place]]
+            taken[slots[place]] = 1
+    free = 0
     for place in range(size):
-        if slots[place] >= 0:
+        if chosen[place] < size:
             continue
-        free = 0
-        taken = True
-        while taken:
-            taken = False
-            for other in range(size):
-                taken |= slots[other] == free
-            free += taken
+        while taken[free]:
+            free += 1
+        taken[free] = 1
         slots[place] = free
         _clear(elites, free)
         number = chosen[place] - size

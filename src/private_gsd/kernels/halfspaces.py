@@ -125,6 +125,14 @@ def load_halfspaces(directions, discrete, values, atoms, products):  # type: ign
 
 
 @inlined
+def count_halfspaces_of(directions, products, counts):  # type: ignore[no-untyped-def]
+    """Count one row, from ``load_halfspaces``."""
+    for place in range(np.uint64(products.size)):
+        if products[place] <= directions.thresholds[place]:
+            counts[directions.queries[place]] += 1
+
+
+@inlined
 def prepare_halfspaces(  # type: ignore[no-untyped-def]
     directions, discrete, pulls, values, atoms, column, products, slacks, gains
 ):

@@ -79,6 +79,8 @@ class Tables(NamedTuple):
     """For each entry, where its order of the table begins in the residuals."""
     strides: Any
     """For each entry and other, how far its cells are apart in that order."""
+    first: Any
+    """For each entry, whether it is the first of its table."""
     queries: Any
     """For each entry, the first query of its table."""
     query_own: Any
@@ -205,32 +207,22 @@ def _query_of(tables, entry, cells):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def delta_tables(tables, targets, counts, cells, column, atom):  # type: ignore[no-untyped-def]
-    """By how much the loss changes if the row's atom in a column becomes another."""
-    delta = 0.0
-    for feature in range(tables.feature_starts[column], tables.feature_starts[column + 1]):
-        old = cells[feature]
-        new = tables.atom_cells[tables.atom_starts[feature] + atom]
-        if old == new:
+def count_tables_of(tables, cells, counts):  # type: ignore[no-untyped-def]
+    """Count one row, from ``load_tables``."""
+    for feature in range(tables.entry_starts.size - 1):
+        cell = cells[feature]
+        if cell < 0:
             continue
         for entry in range(tables.entry_starts[feature], tables.entry_starts[feature + 1]):
-            query = _query_of(tables, entry, cells)
-            if query < 0:
-                continue
-            change = 0.0
-            if old >= 0:
-                left = np.uint64(query + tables.query_own[entry] * old)
-                change += 2 * (targets[left] - counts[left]) + 1
-            if new >= 0:
-                joined = np.uint64(query + tables.query_own[entry] * new)
-                change -= 2 * (targets[joined] - counts[joined]) - 1
-            delta += tables.weights[entry] * change
-    return delta
+            if tables.first[entry]:
+                query = _query_of(tables, entry, cells)
+                if query >= 0:
+                    counts[query + tables.query_own[entry] * cell] += 1
 
 
 @inlined
-def apply_tables(tables, targets, counts, residuals, cells, column, atom):  # type: ignore[no-untyped-def]
-    """Give the row another atom in a column; returns by how much the loss changes.
+def _edit(tables, targets, counts, residuals, cells, column, atom, make):  # type: ignore[no-untyped-def]
+    """By how much the loss changes with another atom in a column; all is kept up, if it is made.
 
     Residuals are made anew of the counts, which are whole, so that no rounding adds up.
     """
@@ -245,21 +237,26 @@ def apply_tables(tables, targets, counts, residuals, cells, column, atom):  # ty
             if query < 0:
                 continue
             weight = tables.weights[entry]
+            left = joined = np.uint64(0)
+            left_residual = joined_residual = 0.0
             change = 0.0
-            left_residual = joined_residual = np.float32(0)
             if old >= 0:
                 left = np.uint64(query + tables.query_own[entry] * old)
-                residual = targets[left] - counts[left]
-                change += 2 * residual + 1
-                counts[left] -= 1
-                left_residual = _kept(weight * (residual + 1))
+                left_residual = targets[left] - counts[left] + 1
+                change += 2 * left_residual - 1
             if new >= 0:
                 joined = np.uint64(query + tables.query_own[entry] * new)
-                residual = targets[joined] - counts[joined]
-                change -= 2 * residual - 1
-                counts[joined] += 1
-                joined_residual = _kept(weight * (residual - 1))
+                joined_residual = targets[joined] - counts[joined] - 1
+                change -= 2 * joined_residual + 1
             delta += weight * change
+            if not make:
+                continue
+            if old >= 0:
+                counts[left] -= 1
+            if new >= 0:
+                counts[joined] += 1
+            left_kept = _kept(weight * left_residual)
+            joined_kept = _kept(weight * joined_residual)
             for order in range(tables.orders[entry]):
                 place = np.uint64(tables.order_bases[entry, order])
                 for other in range(tables.others.shape[1]):
@@ -267,8 +264,21 @@ def apply_tables(tables, targets, counts, residuals, cells, column, atom):  # ty
                     place += np.uint64(tables.order_strides[entry, order, other]) * cell
                 own = np.uint64(tables.order_own[entry, order])
                 if old >= 0:
-                    residuals[place + own * np.uint64(old)] = left_residual
+                    residuals[place + own * np.uint64(old)] = left_kept
                 if new >= 0:
-                    residuals[place + own * np.uint64(new)] = joined_residual
-        cells[feature] = new
+                    residuals[place + own * np.uint64(new)] = joined_kept
+        if make:
+            cells[feature] = new
     return delta
+
+
+@inlined
+def delta_tables(tables, targets, counts, residuals, cells, column, atom):  # type: ignore[no-untyped-def]
+    """By how much the loss changes if the row's atom in a column becomes another."""
+    return _edit(tables, targets, counts, residuals, cells, column, atom, False)
+
+
+@inlined
+def apply_tables(tables, targets, counts, residuals, cells, column, atom):  # type: ignore[no-untyped-def]
+    """Give the row another atom in a column; returns by how much the loss changes."""
+    return _edit(tables, targets, counts, residuals, cells, column, atom, True)

@@ -16,10 +16,9 @@ from private_gsd.kernels.edits import apply_edit, delta_edit, load_row, score_at
 from private_gsd.kernels.halfspaces import prepare_halfspaces, score_halfspaces
 from private_gsd.kernels.together import claim, meet
 
-# Weights are at most 1, so that this is far below what one row can change, and above rounding.
-LEAST_GAIN = 1e-12
-# Scores are sums of float32: smaller relative differences than this are rounding.
-SCORE_ERROR = 1e-6
+# Streams of random numbers that belong to a cell, or to a turn of exchanging; others are a row's.
+CELLS = 2**50
+TURNS = 2**51
 # Threads take so many rows at a time, so that one that was held up does not hold up the others.
 CLAIMED_ROWS = 8
 
@@ -27,16 +26,12 @@ CLAIMED_ROWS = 8
 @inlined
 def _best_atom(state, number, column, size, row):  # type: ignore[no-untyped-def]
     """The best atom, after ``score_atoms``; the present one where there is none better."""
-    old = np.int64(state.atoms[number, column])
-    current = row.scores[np.uint64(old)]
-    best = old
-    most = current
+    best = np.int64(state.atoms[number, column])
+    most = row.scores[np.uint64(best)]
     for atom in range(np.uint64(size)):
         if row.scores[atom] > most:
             most = row.scores[atom]
             best = np.int64(atom)
-    if most - current <= SCORE_ERROR * (abs(most) + abs(current)):
-        best = old
     return best
 
 
@@ -74,7 +69,7 @@ def _gather_candidates(problem, state, number, column, size, row):  # type: igno
 
 @inlined
 def _best_candidate(problem, state, number, column, size, row):  # type: ignore[no-untyped-def]
-    """The best of some candidates, after ``score_atoms``: its place, its gain, how many."""
+    """The best of some candidates, after ``score_atoms``: its place or -1, and how many."""
     prepare_halfspaces(
         problem.directions,
         problem.columns.discrete,
@@ -98,7 +93,6 @@ def _best_candidate(problem, state, number, column, size, row):  # type: ignore[
         row.slacks,
         row.gains,
     )
-    current = most
     best = -1
     for place in range(tried):
         atom = np.int64(row.candidates[1, place])
@@ -114,14 +108,22 @@ def _best_candidate(problem, state, number, column, size, row):  # type: ignore[
         if score > most:
             most = score
             best = place
-    if best >= 0 and most - current <= SCORE_ERROR * (abs(most) + abs(current)):
-        best = -1
     return best, tried
 
 
 @inlined
-def _visit(problem, state, number, column, row):  # type: ignore[no-untyped-def]
-    """Give one value its best alternative; returns the change of the loss, and edits scored."""
+def _begin_cell(problem, number, column, seed, generation, row):  # type: ignore[no-untyped-def]
+    """Begin the stream of one cell: whoever looks at it in this generation draws the same."""
+    cell = number * problem.columns.discrete.size + column
+    begin(row.stream, seed, generation, CELLS + cell)
+
+
+@inlined
+def _visit(problem, state, number, column, seed, generation, row):  # type: ignore[no-untyped-def]
+    """Give one value its best alternative; returns the change of the loss, and edits scored.
+
+    Scores are sums of float32. They choose; whether the loss falls is then computed exactly.
+    """
     size = score_atoms(problem, state, number, column, row)
     old = np.int64(state.atoms[number, column])
     if problem.directions.queries.size == 0:
@@ -129,8 +131,10 @@ def _visit(problem, state, number, column, row):  # type: ignore[no-untyped-def]
         atom = _best_atom(state, number, column, size, row)
         if atom == old:
             return 0.0, tried
+        _begin_cell(problem, number, column, seed, generation, row)
         value = draw_within(problem.columns, column, atom, row.stream)
     else:
+        _begin_cell(problem, number, column, seed, generation, row)
         best, tried = _best_candidate(problem, state, number, column, size, row)
         if best < 0:
             return 0.0, tried
@@ -138,21 +142,24 @@ def _visit(problem, state, number, column, row):  # type: ignore[no-untyped-def]
         atom = np.int64(row.candidates[1, best])
     before = state.values[number, column]
     delta = 0.0
-    for _ in range(2):  # made, and taken back; a loop, since each call is compiled in place
-        delta += apply_edit(problem, state, number, column, value, atom, row)
-        if delta <= -LEAST_GAIN:
-            return delta, tried
-        value, atom = before, old
-    return 0.0, tried
+    for step in range(2):  # made, and taken back; a loop, since each call is compiled in place
+        effect = apply_edit(problem, state, number, column, value, atom, row)
+        if step == 0:
+            delta = effect
+            if delta < 0:
+                break
+            value, atom = before, old
+    return min(delta, 0.0), tried
 
 
 @inlined
-def _promising(problem, state, number, column, row):  # type: ignore[no-untyped-def]
+def _promising(problem, state, number, column, seed, generation, row):  # type: ignore[no-untyped-def]
     """Whether a value has a better alternative, and how many edits were scored."""
     size = score_atoms(problem, state, number, column, row)
     if problem.directions.queries.size == 0:
         best = _best_atom(state, number, column, size, row)
         return best != state.atoms[number, column], size
+    _begin_cell(problem, number, column, seed, generation, row)
     best, tried = _best_candidate(problem, state, number, column, size, row)
     return best >= 0, tried
 
@@ -172,7 +179,7 @@ def _visit_row(problem, state, number, seed, generation, some, marks, row):  # t
         if not loaded:
             load_row(problem, state, number, row)
             loaded = True
-        delta, tried = _visit(problem, state, number, column, row)
+        delta, tried = _visit(problem, state, number, column, seed, generation, row)
         change += delta
         moves += delta < 0
         edits += tried
@@ -241,10 +248,11 @@ def sweep_together(  # type: ignore[no-untyped-def]
         while taken < size:
             for turn in range(taken, min(taken + CLAIMED_ROWS, size)):
                 number = rows[first + turn]
-                begin(row.stream, seed, generation, number)
                 load_row(problem, state, number, row)
                 for column in range(row.order.size):
-                    marks[turn, column], tried = _promising(problem, state, number, column, row)
+                    marks[turn, column], tried = _promising(
+                        problem, state, number, column, seed, generation, row
+                    )
                     edits += tried
             taken = claim(counters, first // block) * CLAIMED_ROWS
         meeting = meet(counters, meeting, threads)
@@ -261,7 +269,7 @@ def sweep_together(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def swap(problem, state, rows, seed, generation, tries, row):  # type: ignore[no-untyped-def]
+def swap(problem, state, rows, first, seed, generation, tries, row):  # type: ignore[no-untyped-def]
     """Let rows exchange one value with other rows, where that lowers the loss.
 
     Two values change at once, and the column keeps its distribution: this finds what no single
@@ -270,10 +278,11 @@ def swap(problem, state, rows, seed, generation, tries, row):  # type: ignore[no
     Args:
         problem: What does not change.
         state: The table; changed.
-        rows: Which rows.
+        rows: Which rows; one may have several turns.
+        first: How many turns came before in this generation.
         seed: Of the search.
         generation: Which sweep this is.
-        tries: How many exchanges each row tries.
+        tries: How many exchanges are tried in a turn.
         row: Room.
 
     Returns:
@@ -284,7 +293,7 @@ def swap(problem, state, rows, seed, generation, tries, row):  # type: ignore[no
     values, atoms = state.values, state.atoms
     for turn in range(rows.size):
         number = rows[turn]
-        begin(row.stream, seed, generation, number)
+        begin(row.stream, seed, generation, TURNS + first + turn)
         for _ in range(tries):
             column = below(row.stream, values.shape[1])
             other = below(row.stream, values.shape[0])
@@ -300,15 +309,17 @@ def swap(problem, state, rows, seed, generation, tries, row):  # type: ignore[no
             # call is compiled in place.
             delta = 0.0
             for step in range(4):
-                if step == 2 and delta <= -LEAST_GAIN:
+                if step == 2 and delta < 0:
                     break
                 which = number if step % 2 == 0 else other
                 value, atom = theirs, their_atom
                 if (step == 1) | (step == 2):
                     value, atom = mine, my_atom
                 load_row(problem, state, which, row)
-                delta += apply_edit(problem, state, which, column, value, atom, row)
-            if delta <= -LEAST_GAIN:
+                effect = apply_edit(problem, state, which, column, value, atom, row)
+                if step < 2:
+                    delta += effect
+            if delta < 0:
                 change += delta
                 moves += 2
     return change, moves, edits
@@ -359,7 +370,7 @@ def commit(problem, state, rows, column, candidates, answers, answered, queries,
             if shift != 0:
                 residual = state.targets[query] - state.counts[query]
                 delta += problem.weights[query] * (1 - 2 * shift * residual)
-        if delta > -LEAST_GAIN:
+        if delta >= 0:
             continue
         apply_edit(problem, state, number, column, value, atom, row)
         for each in range(queries.size):

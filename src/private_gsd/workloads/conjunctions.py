@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,6 +41,7 @@ class Conjunctions(Family):
         numbers: NDArray[np.int64],
         thresholds: NDArray[np.float64],
     ) -> None:
+        _check(schema, category, value, numbers, thresholds)
         self.schema = schema
         self.category = category
         self.value = value
@@ -130,6 +131,28 @@ class Conjunctions(Family):
             places.reshape(columns.shape),
             starts.astype(np.int64),
         )
+
+
+def _check(schema: Schema, category: Any, value: Any, numbers: Any, thresholds: Any) -> None:
+    """Refuse what the kernels could not do: they check nothing."""
+    queries = len(category)
+
+    def require(holds: Any, what: str) -> None:
+        if not holds:
+            raise WorkloadError(f"the queries are not sound: {what}")
+
+    for each in (category, value):
+        require(each.dtype == np.int64 and each.shape == (queries,), "conjunctions")
+    require(numbers.dtype == np.int64 and numbers.ndim == 2, "conjunctions")
+    require(queries > 0 and numbers.shape[0] == queries and numbers.shape[1] > 0, "conjunctions")
+    require(thresholds.dtype == np.float64 and thresholds.shape == numbers.shape, "thresholds")
+    require(np.isfinite(thresholds).all(), "thresholds")
+    for places, sort in ((category, Discrete), (numbers, Numeric)):
+        require(((places >= 0) & (places < len(schema))).all(), "a column's position")
+        used = (schema.columns[place] for place in np.unique(places))
+        require(all(isinstance(column, sort) for column in used), "columns")
+    sizes = np.array([len(c.values) + c.nullable if isinstance(c, Discrete) else 0 for c in schema])
+    require(((value >= 0) & (value < sizes[category])).all(), "values")
 
 
 def random_prefixes(schema: Schema, count: int, seed: int = 0, *, k: int = 3) -> Workload:

@@ -107,9 +107,11 @@ def tree_features(schema: Schema, position: int, depth: int) -> tuple[Feature, .
 
 def tree_depth(column: Numeric, depth: int) -> int:
     """How many levels of a column's tree say something new."""
-    if isinstance(column, Real):
-        return depth
     low, high = column.bounds
+    if isinstance(column, Real):
+        # The span may be so small that finer cuts are no longer different numbers.
+        step = max(math.ulp(low), math.ulp(high))
+        return min(depth, max(1, math.floor(math.log2((high - low) / step))))
     return min(depth, max(1, math.ceil(math.log2(high - low + 1))))
 
 

@@ -127,26 +127,36 @@ class Functions(Family):
         return state
 
     def met(self, matrix: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """For each row of a matrix and function, whether the row meets it."""
+        """For each row of a matrix and function, whether the row meets it.
+
+        What goes wrong here is not shown in detail: it could tell what is in the rows.
+        """
         met = np.zeros((len(matrix), len(self.tests)), dtype=np.bool_)
         if not len(matrix):
             return met
         rows = Rows(self.schema, matrix)
         for place, (name, test) in enumerate(self.tests.items()):
             try:
-                answer = np.asarray(test(rows))
-            except Exception as error:
-                # Its message could hold what is in the rows.
+                answer = test(rows)
+                fits = _problem(answer, len(matrix)) is None
+            except Exception:
+                fits = False
+            if not fits:
                 raise WorkloadError(
-                    f"function {name!r} failed with {type(error).__name__}"
+                    f"function {name!r} failed, or did not give a true or false for each row; "
+                    "try it on rows of your own"
                 ) from None
-            if answer.dtype != np.bool_ or answer.shape != (len(matrix),):
-                raise WorkloadError(
-                    f"function {name!r} must give a true or false for each row; it gave "
-                    f"{answer.dtype} of shape {answer.shape} for {len(matrix)} rows"
-                )
             met[:, place] = answer
         return met
+
+
+def _problem(answer: Any, rows: int) -> str | None:
+    """What is wrong with an answer, if anything is."""
+    if not isinstance(answer, np.ndarray) or np.ma.isMaskedArray(answer):
+        return type(answer).__name__
+    if answer.dtype != np.bool_ or answer.shape != (rows,):
+        return f"{answer.dtype} of shape {answer.shape}"
+    return None
 
 
 def functions(schema: Schema, tests: Mapping[str, Function]) -> Workload:
@@ -173,9 +183,14 @@ def functions(schema: Schema, tests: Mapping[str, Function]) -> Workload:
     family = Functions(schema, tests)
     # What is wrong with a function shows here, on rows that are nobody's.
     trial = _trial(schema)
-    rows = Rows(schema, trial)
-    for test in family.tests.values():
-        test(rows)
+    for name, test in family.tests.items():
+        for some in (trial, trial[:1]):
+            problem = _problem(test(Rows(schema, some)), len(some))
+            if problem is not None:
+                raise WorkloadError(
+                    f"function {name!r} must give an array with a true or false for each row; "
+                    f"for {len(some)} rows it gave {problem}"
+                )
     family._met_alone(trial, len(trial))
     return Workload(schema, (family,))
 

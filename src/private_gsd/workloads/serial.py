@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from private_gsd.errors import WorkloadError
-from private_gsd.schema import Discrete, Numeric
+from private_gsd.schema import Discrete
 from private_gsd.workloads.conjunctions import Conjunctions
 from private_gsd.workloads.features import Feature
 from private_gsd.workloads.functions import Functions
@@ -109,7 +109,8 @@ def _load_family(schema: Schema, values: dict[str, Any], arrays: Arrays) -> Fami
             _require(len(set(places[0])) == len(places[0]), "a column that stands twice")
         return Marginals(schema, groups)
     if kind == "conjunctions":
-        return _load_conjunctions(schema, arrays)
+        names = ("category", "value", "numbers", "thresholds")
+        return Conjunctions(schema, *(arrays[name] for name in names))
     if kind == "halfspaces":
         indices, coefficients, thresholds = (
             arrays[name] for name in ("indices", "coefficients", "thresholds")
@@ -148,27 +149,6 @@ def _in_order(segments: list[int]) -> list[int]:
     """The segments with their cells numbered from the left, each of one segment."""
     number = itertools.count()
     return [-1 if each < 0 else next(number) for each in segments]
-
-
-def _load_conjunctions(schema: Schema, arrays: Arrays) -> Conjunctions:
-    category, value, numbers, thresholds = (
-        arrays[name] for name in ("category", "value", "numbers", "thresholds")
-    )
-    queries = len(category)
-    _require(queries > 0 and numbers.ndim == 2 and numbers.shape[1] > 0, "conjunctions")
-    for each, shape in ((category, (queries,)), (value, (queries,)), (numbers, (queries, -1))):
-        _require(each.dtype == np.int64 and each.shape[0] == shape[0], "conjunctions")
-    _require(category.ndim == 1 and value.ndim == 1, "conjunctions")
-    _require(thresholds.dtype == np.float64 and thresholds.shape == numbers.shape, "thresholds")
-    _require(bool(np.isfinite(thresholds).all()), "thresholds")
-    for places, sort in ((category, Discrete), (numbers, Numeric)):
-        inside = bool(((places >= 0) & (places < len(schema))).all())
-        _require(inside, "a column's position")
-        used = (schema.columns[place] for place in np.unique(places))
-        _require(all(isinstance(column, sort) for column in used), "columns")
-    sizes = np.array([len(c.values) + c.nullable if isinstance(c, Discrete) else 0 for c in schema])
-    _require(bool(((value >= 0) & (value < sizes[category])).all()), "values")
-    return Conjunctions(schema, category, value, numbers, thresholds)
 
 
 def _require(sound: bool, what: str) -> None:
