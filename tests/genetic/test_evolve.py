@@ -7,6 +7,8 @@ import os
 import signal
 import threading
 import time
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from private_gsd import Categorical, Encoder, Integer, Real, Schema, datasets, w
 from private_gsd.answering import count
 from private_gsd.errors import SearchError, WorkloadError
 from private_gsd.genetic import Evolution, GeneticConfig, Progress, evolve
+from private_gsd.genetic.domain import random_table
 from private_gsd.genetic.objective import Objective
 from private_gsd.genetic.sweeps import island_number
 from private_gsd.kernels import search as search_kernels
@@ -139,6 +142,59 @@ def test_exchanges_find_what_single_edits_do_not() -> None:
     assert evolution.loss == 0
 
 
+def test_light_queries_count_beside_heavy_ones() -> None:
+    """A total that is known almost exactly does not make the search deaf to the rest."""
+    schema = Schema([Categorical(name, values=range(4)) for name in "abc"])
+    rng = np.random.default_rng(0)
+    table = np.minimum(rng.integers(0, 4, (1000, 3)), rng.integers(0, 4, (1000, 1))).astype(float)
+    known = exactly(workloads.categorical_marginals(schema, sets=[("a",)]), table, 1e-6)
+    rest = workloads.categorical_marginals(schema, sets=[("b", "c")])
+    evolution = evolve(known + exactly(rest, table, 20.0), GeneticConfig(rows=1000))
+    assert np.abs(count(rest, evolution.matrix) - count(rest, table)).max() <= 5
+    assert (count(known.workload, evolution.matrix) == known.counts).all()
+
+
+def test_light_queries_of_the_same_column() -> None:
+    schema = Schema([Integer("n", lower=0, upper=63)])
+    table = np.random.default_rng(1).binomial(63, 0.3, (1000, 1)).astype(np.float64)
+    coarse = exactly(workloads.range_marginals(schema, {"n": [(0, 31), (32, 63)]}), table, 1e-4)
+    fine = workloads.tree_marginals(schema, k=1, depth=6)
+    evolution = evolve(coarse + exactly(fine, table, 100.0), GeneticConfig(rows=1000))
+    assert np.abs(count(fine, evolution.matrix) - count(fine, table)).max() <= 8
+
+
+def test_a_perfect_fit_ends_the_search() -> None:
+    """Rounding must not make a loss of nothing fall for ever."""
+    schema = Schema([Categorical(name, values=range(5)) for name in "abc"])
+    workload = workloads.categorical_marginals(schema, 1)
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        table = rng.integers(0, 5, (300, 3)).astype(np.float64)
+        scales = rng.uniform(0.1, 9, 3)
+        counts = count(workload, table).astype(np.float64)
+        measurements = Measurements(workload, counts, scales, 300, ("",) * 3, private=False)
+        evolution = evolve(measurements, GeneticConfig(rows=300), seed=seed)
+        assert evolution.reason == "converged"
+        assert evolution.generations < 50
+        assert min(progress.loss for progress in evolution.history) >= 0
+
+
+def test_the_number_of_generations_is_kept() -> None:
+    """Rounds of exchanges count as generations, and are told of."""
+    measurements = exactly(FAMILIES["two-way"](), random_rows(100), 0.01)
+    for most in (1, 2, 3, 5, 8, 13):
+        evolution = evolve(measurements, GeneticConfig(rows=40, generations=most))
+        assert evolution.generations <= most
+        told = [progress.generation for progress in evolution.history]
+        assert told == list(range(1, evolution.generations + 1))
+
+
+def random_rows(number: int) -> np.ndarray:
+    """Rows of the schema that the families are of."""
+    objective = Objective(measured(FAMILIES["two-way"](), np.random.default_rng(0)), "equal")
+    return random_table(objective.problem.columns, number, 5)
+
+
 @pytest.mark.parametrize("islands", [None, 3])
 def test_threads_do_not_matter(islands: int | None) -> None:
     workload = workloads.categorical_marginals(CENSUS, 2) + workloads.tree_marginals(CENSUS, 2, 3)
@@ -170,6 +226,25 @@ def test_a_warm_start_goes_on_from_there() -> None:
         still = evolve(measurements, GeneticConfig(rows=100, generations=0), seed=1, start=start)
         np.testing.assert_array_equal(still.matrix, start)
         assert still.reason == "generations"
+
+
+@pytest.mark.parametrize("settings", [{}, {"seconds": 0}, {"generations": 2}, {"generations": 0}])
+def test_a_warm_start_is_never_made_worse(settings: dict[str, Any]) -> None:
+    """Not on a table that would have had islands, either."""
+    workload = workloads.categorical_marginals(CENSUS, 2)
+    start = census(9000)
+    for noise in (0.0, 30.0):
+        rng = np.random.default_rng(0)
+        exact = exactly(workload, start, 10.0)
+        counts = exact.counts + noise * rng.standard_normal(workload.size)
+        groups = workload.num_groups
+        measurements = Measurements(
+            workload, counts, exact.scales, 9000, ("",) * groups, private=False
+        )
+        begin = evolve(measurements, GeneticConfig(rows=9000, generations=0), start=start)
+        evolution = evolve(measurements, GeneticConfig(rows=9000, **settings), start=start)
+        assert evolution.loss <= begin.loss
+        assert noise > 0 or evolution.loss < 1e-20
 
 
 def slow() -> tuple[Measurements, GeneticConfig]:
@@ -209,10 +284,77 @@ def test_an_interruption_returns_the_best_table_so_far(islands: int | None) -> N
     thread.start()
     evolution = evolve(measurements, config, callback=lambda progress: begun.set())
     thread.join()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert evolution.reason == "interrupted"
     assert evolution.loss == pytest.approx(
         recounted(measurements, evolution, config.weights), rel=1e-9
     )
+
+
+def test_a_second_interruption_is_not_waited_for() -> None:
+    measurements, config = slow()
+
+    def callback(progress: Progress) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        evolve(measurements, config, callback=callback)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert threading.active_count() == 1
+
+
+def test_a_search_in_another_thread() -> None:
+    measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
+    found: list[Evolution] = []
+    config = GeneticConfig(rows=9000)
+    threads = [
+        threading.Thread(target=lambda: found.append(evolve(measurements, config, threads=2)))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    np.testing.assert_array_equal(found[0].matrix, found[1].matrix)
+
+
+def test_no_time_at_all() -> None:
+    measurements, config = slow()
+    for each in (
+        GeneticConfig(rows=config.rows, seconds=0),
+        GeneticConfig(rows=config.rows, seconds=0, islands=2000),
+        GeneticConfig.paper(rows=50, seconds=0),
+    ):
+        evolution = evolve(measurements, each)
+        assert evolution.reason == "time"
+        assert evolution.table.num_rows == each.rows
+
+
+def test_islands_tell_of_their_loss() -> None:
+    """What is told at first is about what a random table has, and it falls."""
+    measurements, config = slow()
+    begin = evolve(measurements, GeneticConfig(rows=config.rows, generations=0))
+    told: list[float] = []
+
+    def callback(progress: Progress) -> bool:
+        told.append(progress.loss)
+        return progress.generation > 0 or len(told) > 12
+
+    evolve(measurements, GeneticConfig(rows=config.rows, islands=16), callback=callback)
+    assert 0.5 * begin.loss < told[0] < 1.5 * begin.loss
+    assert told[-1] < 0.9 * told[0]
+
+
+def test_halfspaces_are_fitted_as_well_in_blocks() -> None:
+    """What threads mark is what is then visited, with the same candidates."""
+    workload = workloads.random_halfspaces(CENSUS, 60)
+    measurements = exactly(workload, census(1000), 2.0)
+    losses = [
+        evolve(measurements, GeneticConfig(rows=rows, generations=4, islands=1)).loss
+        for rows in (8191, 8192)
+    ]
+    assert losses[1] < 1.1 * losses[0]
 
 
 @pytest.mark.parametrize(
@@ -327,6 +469,11 @@ def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> 
         ({"seed": 0.5}, "seed must be a whole number"),
         ({"threads": 0}, "threads must be a whole number from 1"),
         ({"callback": 3}, "callback must be a function, not 3"),
+        ({"config": {"rows": 5}}, "config must be a GeneticConfig, not dict"),
+        ({"start": "abc"}, "start must be a matrix of numbers"),
+        ({"start": [[1], [2, 3]]}, "start must be a matrix of numbers"),
+        ({"start": np.zeros((5, 7), dtype=complex)}, "start must be a matrix of numbers"),
+        ({"start": np.zeros((5, 7)), "config": GeneticConfig(rows=5, islands=2)}, "no islands"),
         ({"start": np.zeros((4, 7))}, "start must have 5 rows and 7 columns, not shape .4, 7."),
         ({"start": np.full((5, 7), np.nan)}, "start: column 'owner' has values that the schema"),
         ({"start": np.full((5, 7), 0.5)}, "start: column 'job' has values that the schema"),
@@ -336,7 +483,16 @@ def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> 
 def test_what_is_refused(options: dict[str, Any], message: str) -> None:
     measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
     with pytest.raises(SearchError, match=message):
-        evolve(measurements, GeneticConfig(rows=5), **options)
+        evolve(measurements, **{"config": GeneticConfig(rows=5), **options})
+
+
+def test_numbers_of_any_make() -> None:
+    rows: Any = np.int64(20)
+    config = GeneticConfig.paper(rows=rows, tolerance=Decimal("0.01"), seconds=Fraction(5, 2))
+    assert (config.rows, config.tolerance, config.seconds) == (20, 0.01, 2.5)
+    assert all(type(each) is float for each in (config.tolerance, config.seconds))
+    measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
+    assert evolve(measurements, config).reason == "converged"
 
 
 def test_more_elites_than_memory() -> None:
@@ -352,9 +508,6 @@ def test_only_measurements_are_searched_for() -> None:
 
 
 def test_a_family_without_kernels() -> None:
-    class Unknown(Conjunctions):
-        pass
-
     class Other:
         group_sizes = np.ones(1, dtype=np.int64)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +27,7 @@ from private_gsd import (
 from private_gsd.answering import count
 from private_gsd.errors import WorkloadError
 from private_gsd.workloads import SkippedWarning
+from private_gsd.workloads.serial import dump_workload, load_workload
 from private_gsd.workloads.tables import cover
 
 SCHEMA = Schema(
@@ -426,3 +428,37 @@ def test_names_that_are_words_of_sql(name: str) -> None:
 def test_numpy_numbers_will_do() -> None:
     assert workloads.categorical_marginals(SCHEMA, np.int64(2)).num_groups == 1  # type: ignore[arg-type]
     assert workloads.random_prefixes(SCHEMA, np.int32(3)).size == 3  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("category", "value", "number", "threshold", "message"),
+    [
+        (0, 3, 1, 1.0, "values"),  # the null of a column that has none
+        (0, -1, 1, 1.0, "values"),
+        (1, 0, 1, 1.0, "columns"),
+        (0, 0, 0, 1.0, "columns"),
+        (0, 0, 2, 1.0, "a column's position"),
+        (0, 0, 1, math.inf, "thresholds"),
+    ],
+)
+def test_conjunctions_that_a_kernel_could_not_count(
+    category: int, value: int, number: int, threshold: float, message: str
+) -> None:
+    schema = Schema([Categorical("a", values=range(3)), Integer("n", lower=0, upper=1)])
+    with pytest.raises(WorkloadError, match=f"the queries are not sound: {message}"):
+        workloads.Conjunctions(
+            schema,
+            np.array([category]),
+            np.array([value]),
+            np.array([[number]]),
+            np.array([[threshold]]),
+        )
+
+
+@pytest.mark.parametrize("span", [2**-52, 2**-51, 2**-50, 2**-48])
+def test_trees_of_spans_that_hardly_hold_a_number(span: float) -> None:
+    """No two cuts are the same number, so that a saved workload can be loaded."""
+    schema = Schema([Real("x", lower=1.0, upper=1 + span)])
+    workload = workloads.tree_marginals(schema, k=1, depth=14)
+    families, arrays = dump_workload(workload)
+    assert load_workload(schema, families, arrays).size == workload.size

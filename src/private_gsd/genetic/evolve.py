@@ -145,11 +145,11 @@ def _checked(start: Any, schema: Schema, rows: int) -> NDArray[np.float64]:
     """A copy of a table to begin with, if it is one of the schema."""
     try:
         given = np.asarray(start)
-        values = np.array(given, dtype=np.float64, order="C")
     except (TypeError, ValueError):
         given = np.array("nothing")
     if given.dtype.kind not in "iuf":
         raise SearchError("start must be a matrix of numbers, as an Encoder makes it")
+    values = np.array(given, dtype=np.float64, order="C")
     if values.shape != (rows, len(schema)):
         raise SearchError(
             f"start must have {rows:,} rows and {len(schema)} columns, not shape {values.shape}"
