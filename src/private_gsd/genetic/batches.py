@@ -55,6 +55,7 @@ class Batches:
         self._weights = objective.share_weights[self._queries]
         self.generation = 0
         self.values: NDArray[np.float64] = np.empty((0, len(objective.schema)))
+        self.state: State | None = None
 
     def prepare(self, state: State) -> None:
         """Compile, or load what was compiled before."""
@@ -73,7 +74,7 @@ class Batches:
             columns = self._objective.problem.columns
             start = random_table(columns, self._config.rows, self._seed)
         self.values = start
-        state = self._objective.state(start)
+        self.state = state = self._objective.state(start)
         loss = self._objective.loss(state)
         met = self._met(state.values)
         order = np.empty(len(state.values), dtype=np.int64)

@@ -119,12 +119,11 @@ def evolve(
             reason = search.run(start)
         except Stopped as stopped:
             reason = stopped.reason
-        # The table is counted anew: nothing that was carried along is taken on trust.
-        loss = objective.loss(objective.state(search.values))
+        state = search.state or objective.state(search.values)  # none, if islands were stopped
     return Evolution(
         schema=objective.schema,
         matrix=np.asfortranarray(search.values),
-        loss=objective.share_loss(loss, config.rows),
+        loss=objective.share_loss(objective.loss(state), config.rows),
         reason=reason,
         generations=search.generation,
         edits=watch.edits,

@@ -109,19 +109,21 @@ class Objective:
             self.share_weights,
         )
 
-    def state(self, values: NDArray[np.float64]) -> State:
+    def state(self, values: NDArray[np.float64], counts: NDArray[np.int64] | None = None) -> State:
         """A table and how it answers.
 
         Args:
             values: The table; taken over, not copied.
+            counts: Its answers, if they are known.
         """
         problem = self.problem
         atoms = np.empty(values.shape, dtype=np.int32)
         fill_atoms(problem.columns, values, atoms)
-        counts = np.zeros(self.workload.size, dtype=np.int64)
-        count_rows(problem, values, atoms, counts, self.row())
-        for family, query in self.functions:
-            counts[query : query + len(family.tests)] = family.met(values).sum(axis=0)
+        if counts is None:
+            counts = np.zeros(self.workload.size, dtype=np.int64)
+            count_rows(problem, values, atoms, counts, self.row())
+            for family, query in self.functions:
+                counts[query : query + len(family.tests)] = family.met(values).sum(axis=0)
         targets = self.shares * len(values)
         sources, queries = problem.tables.sources, problem.directions.queries
         # Whole lanes are read at the end, too.

@@ -67,6 +67,7 @@ class Algorithm1:
         )
         self.generation = 0
         self.values: NDArray[np.float64] = np.empty((0, len(objective.schema)))
+        self.state: State | None = None
 
     def first_tables(self) -> Iterator[NDArray[np.float64]]:
         """As many random tables as there are elites."""
@@ -105,7 +106,7 @@ class Algorithm1:
     def run(self, start: NDArray[np.float64] | None) -> Reason:
         """Run generations until the loss stays."""
         state, elites = self.begin(self.first_tables() if start is None else [start])
-        self.values = state.values
+        self.state, self.values = state, state.values
         size = self._config.mutations + self._config.crossovers
         for piece in Slices().of(self._config.generations):
             done, converged = self.step(state, elites, piece.stop)

@@ -70,6 +70,7 @@ class Sweeps:
         self._alone = config.rows < ISLAND_ROWS
         self.generation = 0
         self.values: Matrix = np.empty((0, len(objective.schema)))
+        self.state: State | None = None
 
     def prepare(self, state: State) -> None:
         """Compile, or load what was compiled before: every kernel is called for no rows."""
@@ -83,13 +84,14 @@ class Sweeps:
 
     def run(self, start: Matrix | None) -> Reason:
         """Sweep until single edits are exhausted; then exchange values, if that is worth it."""
+        counts = None
         if start is None:
             columns = self._objective.problem.columns
             self.values = random_table(columns, self._config.rows, self._seed)
-            self._settle_islands(self.values)
+            counts = self._settle_islands(self.values)
         else:
             self.values = start
-        state = self._objective.state(self.values)
+        self.state = state = self._objective.state(self.values, counts)
         reason, loss = self._settle(state, self._objective.loss(state))
         while reason == "converged" and self._objective.misfit(state) > 1:
             if self.generation >= self._config.generations:
@@ -100,16 +102,17 @@ class Sweeps:
                 break
         return reason
 
-    def _settle_islands(self, values: Matrix) -> None:
-        """Let parts of a table fit the answers on their own."""
+    def _settle_islands(self, values: Matrix) -> NDArray[np.int64] | None:
+        """Let parts of a table fit the answers on their own; returns the answers of the whole."""
         number = self._config.islands or island_number(len(values))
         if number == 1 or self._config.generations == 0:
-            return
+            return None
         parts = np.array_split(values, number)
         seeds = np.random.SeedSequence(self._seed).generate_state(number, dtype=np.uint64)
         losses = np.full((2, number), np.nan)  # at the beginning, and now; as of the whole table
         edits = np.zeros(number, dtype=np.int64)
-        stopping = threading.Event()
+        counts = np.zeros(self._objective.workload.size, dtype=np.int64)
+        stopping, adding = threading.Event(), threading.Lock()
 
         def settle(place: int) -> None:
             if stopping.is_set():
@@ -136,6 +139,8 @@ class Sweeps:
                 loss = self._objective.loss(state)
                 if self._config.settled(before, loss):
                     break
+            with adding:
+                np.add(counts, state.counts, out=counts)
 
         begun = self._watch.edits
         pool = ThreadPoolExecutor(self._threads)
@@ -153,6 +158,7 @@ class Sweeps:
         finally:
             stopping.set()
             pool.shutdown(cancel_futures=True)
+        return counts
 
     def _settle(self, state: State, loss: float) -> tuple[Reason, float]:
         """Sweep until the loss stays."""

@@ -73,6 +73,8 @@ class Tables(NamedTuple):
     """Where each feature's entries begin; one more than features."""
     weights: Any
     """For each entry, the weight of its table."""
+    totals: Any
+    """For each feature, the weights of its entries together."""
     others: Any
     """For each entry, the other features."""
     bases: Any
@@ -151,21 +153,19 @@ def score_tables(tables, residuals, cells, column, sums, scores):  # type: ignor
         for block in range(np.uint64(tables.slots[feature + 1] - tables.slots[feature]) // lanes):
             a = b = c = d = e = f = g = h = np.float32(0)
             first = np.uint64(block) * lanes
-            weight = 0.0
+            weight = tables.totals[feature]
             for entry in range(begin, end):
                 cell = cells[np.uint64(tables.others[entry, 0])]
-                if cell < 0:
-                    continue
                 place = np.uint64(tables.bases[entry]) + first
                 place += np.uint64(tables.strides[entry, 0]) * np.uint64(cell)
-                nowhere = False
+                nowhere = cell < 0
                 for other in range(1, tables.others.shape[1]):
                     cell = cells[np.uint64(tables.others[entry, other])]
                     nowhere |= cell < 0
                     place += np.uint64(tables.strides[entry, other]) * np.uint64(cell)
                 if nowhere:
+                    weight -= tables.weights[entry]
                     continue
-                weight += tables.weights[entry]
                 a += residuals[place]
                 b += residuals[place + np.uint64(1)]
                 c += residuals[place + np.uint64(2)]
