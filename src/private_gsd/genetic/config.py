@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
-from private_gsd.errors import SearchError
+from private_gsd.errors import SearchError, WorkloadError
 from private_gsd.genetic.objective import Weights
+from private_gsd.workloads.checks import whole
 
 Algorithm = Literal["fast", "paper"]
 MOST_ROWS = 2**31 - 1
@@ -125,16 +125,7 @@ class GeneticConfig:
         return before - after <= self.tolerance * before
 
     def _check_whole(self, name: str, low: int, high: int) -> None:
-        value = getattr(self, name)
-        try:
-            number = operator.index(value)
-        except TypeError:
-            number = low - 1
-        if isinstance(value, bool) or not low <= number <= high:
-            raise SearchError(
-                f"{name} must be a whole number from {low:,} to {high:,}, not {value!r}"
-            )
-        object.__setattr__(self, name, number)
+        object.__setattr__(self, name, whole_number(name, getattr(self, name), low, high))
 
     def _check_number(self, name: str, high: float, words: str) -> None:
         value = getattr(self, name)
@@ -145,3 +136,11 @@ class GeneticConfig:
         if not 0 <= number <= high:
             raise SearchError(f"{name} must be a number {words}, not {value!r}")
         object.__setattr__(self, name, number)
+
+
+def whole_number(name: str, value: Any, low: int, high: int) -> int:
+    """A whole number of any make between two bounds."""
+    try:
+        return whole(name, value, low, high)
+    except WorkloadError as error:
+        raise SearchError(str(error)) from None

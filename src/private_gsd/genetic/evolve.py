@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from private_gsd.encoding import Encoder
-from private_gsd.errors import SearchError, WorkloadError
+from private_gsd.errors import SearchError
 from private_gsd.genetic.batches import Batches
-from private_gsd.genetic.config import GeneticConfig
+from private_gsd.genetic.config import GeneticConfig, whole_number
 from private_gsd.genetic.domain import random_table
 from private_gsd.genetic.objective import Objective
 from private_gsd.genetic.paper import Algorithm1
@@ -20,7 +20,6 @@ from private_gsd.genetic.watch import Callback, Progress, Reason, Stopped, Watch
 from private_gsd.kernels.binning import count_outside
 from private_gsd.measurement import Measurements
 from private_gsd.schema import Real
-from private_gsd.workloads.checks import whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,9 +90,9 @@ def evolve(
         raise SearchError(f"a search needs Measurements, not {type(measurements).__name__}")
     if not isinstance(config, GeneticConfig):
         raise SearchError(f"config must be a GeneticConfig, not {type(config).__name__}")
-    seed = _whole("seed", seed, 0, 2**63 - 1)
+    seed = whole_number("seed", seed, 0, 2**63 - 1)
     cores = len(os.sched_getaffinity(0))
-    threads = cores if threads is None else _whole("threads", threads, 1, 1024)
+    threads = cores if threads is None else whole_number("threads", threads, 1, 1024)
     objective = Objective(measurements, config.weights)
     if start is not None:
         if config.islands is not None:
@@ -131,13 +130,6 @@ def evolve(
         compile_seconds=watch.compile_seconds,
         history=tuple(watch.history),
     )
-
-
-def _whole(name: str, value: Any, low: int, high: int) -> int:
-    try:
-        return whole(name, value, low, high)
-    except WorkloadError as error:
-        raise SearchError(str(error)) from None
 
 
 def _checked(start: Any, schema: Schema, rows: int) -> NDArray[np.float64]:

@@ -144,23 +144,16 @@ def score_atoms(problem, state, number, column, row):  # type: ignore[no-untyped
 
 
 @inlined
-def delta_edit(problem, state, number, column, value, atom, row):  # type: ignore[no-untyped-def]
-    """By how much the loss changes if a value becomes another; the row must have been loaded."""
-    atoms = state.atoms[number]
-    delta = delta_tables(
-        problem.tables, state.targets, state.counts, state.residuals, row.cells, column, atom
-    )
-    delta += delta_conjunctions(
-        problem.conditions, problem.weights, state.targets, state.counts, atoms, column, atom
-    )
-    return delta + delta_halfspaces(
+def _delta_products(problem, state, number, column, value, atom, row):  # type: ignore[no-untyped-def]
+    """What halfspaces have to say; ``row.trial`` holds the products after the edit."""
+    return delta_halfspaces(
         problem.directions,
         problem.columns.discrete,
         problem.weights,
         state.targets,
         state.counts,
         state.values[number],
-        atoms,
+        state.atoms[number],
         column,
         value,
         atom,
@@ -170,23 +163,27 @@ def delta_edit(problem, state, number, column, value, atom, row):  # type: ignor
 
 
 @inlined
-def apply_edit(problem, state, number, column, value, atom, row):  # type: ignore[no-untyped-def]
-    """Replace a value; returns by how much the loss changes. The row must have been loaded."""
-    atoms = state.atoms[number]
-    delta = delta_halfspaces(
-        problem.directions,
-        problem.columns.discrete,
+def delta_edit(problem, state, number, column, value, atom, row):  # type: ignore[no-untyped-def]
+    """By how much the loss changes if a value becomes another; the row must have been loaded."""
+    delta = delta_tables(
+        problem.tables, state.targets, state.counts, state.residuals, row.cells, column, atom
+    )
+    delta += delta_conjunctions(
+        problem.conditions,
         problem.weights,
         state.targets,
         state.counts,
-        state.values[number],
-        atoms,
+        state.atoms[number],
         column,
-        value,
         atom,
-        row.products,
-        row.trial,
     )
+    return delta + _delta_products(problem, state, number, column, value, atom, row)
+
+
+@inlined
+def apply_edit(problem, state, number, column, value, atom, row):  # type: ignore[no-untyped-def]
+    """Replace a value; returns by how much the loss changes. The row must have been loaded."""
+    delta = _delta_products(problem, state, number, column, value, atom, row)
     apply_halfspaces(
         problem.directions,
         problem.weights,
@@ -197,7 +194,13 @@ def apply_edit(problem, state, number, column, value, atom, row):  # type: ignor
         row.trial,
     )
     delta += apply_conjunctions(
-        problem.conditions, problem.weights, state.targets, state.counts, atoms, column, atom
+        problem.conditions,
+        problem.weights,
+        state.targets,
+        state.counts,
+        state.atoms[number],
+        column,
+        atom,
     )
     delta += apply_tables(
         problem.tables, state.targets, state.counts, state.residuals, row.cells, column, atom
