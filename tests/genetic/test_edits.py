@@ -17,7 +17,7 @@ from private_gsd.genetic.domain import random_table
 from private_gsd.genetic.objective import Objective
 from private_gsd.kernels.cells import fill_atoms
 from private_gsd.kernels.edits import State, load_row, score_atoms
-from private_gsd.kernels.halfspaces import fill_pulls
+from private_gsd.kernels.halfspaces import fill_pulls, prepare_halfspaces, score_halfspaces
 from private_gsd.kernels.marginals import fill_residuals
 from private_gsd.kernels.search import make_edits, score_edits
 from private_gsd.measurement import Measurements
@@ -166,6 +166,40 @@ def test_scoring_an_edit_equals_making_it(name: str) -> None:
             gain = room.scores[new] - room.scores[state.atoms[row, column]]
             size = np.abs(room.scores[np.isfinite(room.scores)]).max()
             assert gain == pytest.approx(-deltas[0, 0], abs=1e-5 * size)
+
+
+def test_scoring_halfspaces_equals_making_the_edit() -> None:
+    """What candidates are scored at, to the rounding of float32."""
+    objective, state = begun(FAMILIES["halfspaces"](), 50, 12)
+    problem, room = objective.problem, objective.row()
+    discrete = problem.columns.discrete
+    rows, columns, values = random_edits(objective, state, 150, 6)
+    for row, column, value in zip(rows, columns, values, strict=True):
+        deltas = np.zeros((1, 1))
+        here = np.array([row])
+        score_edits(problem, state, here, column, np.array([[value]]), deltas, room)
+        load_row(problem, state, row, room)
+        prepare_halfspaces(
+            problem.directions,
+            discrete,
+            state.pulls,
+            state.values[row],
+            state.atoms[row],
+            column,
+            room.products,
+            room.slacks,
+            room.gains,
+        )
+        copy = state.values[row : row + 1].copy()
+        copy[0, column] = value
+        atom = objective.state(copy).atoms[0, column]
+        old = state.values[row, column], state.atoms[row, column]
+        after, before = (
+            score_halfspaces(problem.directions, discrete, column, *each, room.slacks, room.gains)
+            for each in ((value, atom), old)
+        )
+        size = np.abs(room.gains).sum()
+        assert after - before == pytest.approx(-deltas[0, 0], abs=1e-5 * size)
 
 
 def test_atoms_without_a_value_are_barred() -> None:
