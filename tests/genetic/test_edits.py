@@ -193,11 +193,13 @@ def test_scoring_halfspaces_equals_making_the_edit() -> None:
         copy = state.values[row : row + 1].copy()
         copy[0, column] = value
         atom = objective.state(copy).atoms[0, column]
-        old = state.values[row, column], state.atoms[row, column]
-        after, before = (
-            score_halfspaces(problem.directions, discrete, column, *each, room.slacks, room.gains)
-            for each in ((value, atom), old)
-        )
+        both = ((value, atom), (state.values[row, column], state.atoms[row, column]))
+        after, before = [
+            score_halfspaces(
+                problem.directions, discrete, column, what, int(where), room.slacks, room.gains
+            )
+            for what, where in both
+        ]
         size = np.abs(room.gains).sum()
         assert after - before == pytest.approx(-deltas[0, 0], abs=1e-5 * size)
 

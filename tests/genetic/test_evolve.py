@@ -142,6 +142,18 @@ def test_exchanges_find_what_single_edits_do_not() -> None:
     assert evolution.loss == 0
 
 
+def test_a_move_that_only_rounding_recommends_is_taken_back() -> None:
+    """Float32 takes 10^8 + 3.9 for 10^8, and 10^8 + 4.1 for 10^8 + 8; the truth is in between."""
+    schema = Schema([Categorical("a", values=[0, 1])])
+    workload = workloads.categorical_marginals(schema, 1)
+    for rows in (1000, 9000):
+        counts = np.array([1e8 + 3.9 + rows, 1e8 + 4.1])
+        measurements = Measurements(workload, counts, np.ones(1), rows, ("",), private=False)
+        start = np.zeros((rows, 1))
+        evolution = evolve(measurements, GeneticConfig(rows=rows), start=start)
+        np.testing.assert_array_equal(evolution.matrix, start)
+
+
 def test_light_queries_count_beside_heavy_ones() -> None:
     """A total that is known almost exactly does not make the search deaf to the rest."""
     schema = Schema([Categorical(name, values=range(4)) for name in "abc"])
