@@ -200,7 +200,7 @@ def test_scoring_halfspaces_equals_making_the_edit() -> None:
             )
             for what, where in both
         ]
-        size = np.abs(room.gains).sum()
+        size = float(np.abs(room.gains).sum())
         assert after - before == pytest.approx(-deltas[0, 0], abs=1e-5 * size)
 
 
