@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from private_gsd import Categorical, Encoder, Integer, Real, Schema, datasets, workloads
 from private_gsd.answering import count
 from private_gsd.errors import SearchError, WorkloadError
-from private_gsd.genetic import Evolution, GeneticConfig, Progress, evolve
+from private_gsd.genetic import Evolution, GeneticConfig, Progress, evolve, sweeps, watch
 from private_gsd.genetic.domain import random_table
 from private_gsd.genetic.objective import Objective
 from private_gsd.genetic.sweeps import island_number
@@ -217,6 +217,34 @@ def test_threads_do_not_matter(islands: int | None) -> None:
     for other in tables[1:]:
         np.testing.assert_array_equal(tables[0], other)
     assert (evolve(measurements, config, seed=6).matrix != tables[0]).any()
+
+
+@pytest.mark.parametrize("rows", [300, 9000])
+def test_how_long_calls_take_does_not_matter(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    measurements = exactly(workloads.categorical_marginals(CENSUS, 2), census(500), 3.0)
+    tables = []
+    for seconds in (0.05, 1e-9):
+        monkeypatch.setattr(watch, "SLICE_SECONDS", seconds)
+        tables.append(evolve(measurements, GeneticConfig(rows=rows, generations=3)).matrix)
+    np.testing.assert_array_equal(*tables)
+
+
+def test_a_thread_that_fails_does_not_keep_the_others_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    measurements = exactly(workloads.categorical_marginals(CENSUS, 2), census(500), 3.0)
+    evolve(measurements, GeneticConfig(rows=9000, generations=1))  # compiled
+    real = sweeps.sweep_together
+
+    def failing(*arguments: Any) -> Any:
+        if len(arguments[2]) and arguments[8] == 0:  # the first thread, of some rows
+            raise ZeroDivisionError
+        return real(*arguments)
+
+    monkeypatch.setattr(sweeps, "sweep_together", failing)
+    with pytest.raises(ZeroDivisionError):
+        evolve(measurements, GeneticConfig(rows=9000), threads=3)
+    assert threading.active_count() == 1
 
 
 @pytest.mark.parametrize("config", [GeneticConfig(rows=60), GeneticConfig.paper(rows=60)])
