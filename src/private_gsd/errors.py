@@ -10,7 +10,8 @@
     ├── BudgetError            8      the privacy budget is wrong, or spent
     ├── LedgerError            9      the ledger cannot be read or written
     ├── MeasurementError      10      measurements are missing, torn or of another table
-    └── SearchError           11      the search was asked for what it cannot do
+    ├── SearchError           11      the search was asked for what it cannot do
+    └── ReleaseError          12      a release folder cannot be read, written or gone on with
 
 Messages name the file, the column and the value, and say what to do next. The command line prints
 them without a traceback and ends with the exit code; 2 is a misused option, 130 an interruption.
@@ -78,6 +79,12 @@ class SearchError(GsdError):
     """A search for a synthetic table was asked for what it cannot do."""
 
     exit_code = 11
+
+
+class ReleaseError(GsdError):
+    """A release folder cannot be read, written or gone on with."""
+
+    exit_code = 12
 
 
 class MissingExtraError(GsdError, ImportError):

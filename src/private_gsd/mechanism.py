@@ -1,0 +1,267 @@
+"""Mechanisms: measure once, or select, measure and project in turns.
+
+What was spent and learned is handed to a checkpoint before anything is made of it, so that a run
+that dies goes on from there. A step that was paid for and not kept is drawn again under the same
+charge: what it drew the first time died with the process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
+
+import numpy as np
+
+from private_gsd.answering import count
+from private_gsd.errors import BudgetError, MeasurementError
+from private_gsd.measurement import Measurements, measure
+from private_gsd.privacy.plan import plan_one_shot
+from private_gsd.privacy.release import Selection, select_groups
+from private_gsd.workloads.checks import whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from private_gsd.answering import ExactAnswers
+    from private_gsd.privacy.accountant import Accountant
+    from private_gsd.privacy.budget import Budget
+    from private_gsd.privacy.mechanisms import NoiseSource
+    from private_gsd.workloads import Neighbours, Workload
+
+    Matrix = NDArray[np.float64]
+
+Name = Literal["one-shot", "adaptive"]
+Split = Literal["half", "tenth"]
+
+# The part of the budget that selecting gets, where the rest is for measuring.
+SPLITS: dict[str, tuple[int, int]] = {"half": (1, 1), "tenth": (1, 9)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism:
+    """How the budget is spent.
+
+    >>> Mechanism(name="adaptive", epochs=25, groups=2).split
+    'half'
+
+    Attributes:
+        name: "one-shot" measures every group once; "adaptive" measures, in each of some epochs, the
+            groups that the synthetic table so far answers worst.
+        epochs: Of the adaptive one, T in the paper.
+        groups: Of the adaptive one, how many groups are selected in an epoch, S in the paper.
+        split: Of the adaptive one, how much goes to selecting: "half", as in the paper (ρ/(2TS) to
+            each selection and each measurement), or a "tenth".
+    """
+
+    name: Name = "one-shot"
+    epochs: int = 25
+    groups: int = 1
+    split: Split = "half"
+
+    def __post_init__(self) -> None:
+        for name, known in (("name", Name), ("split", Split)):
+            if getattr(self, name) not in get_args(known):
+                words = " or ".join(repr(each) for each in get_args(known))
+                raise BudgetError(f"{name} must be {words}, not {getattr(self, name)!r}")
+        for name in ("epochs", "groups"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), 1, 2**20))
+
+
+class Checkpoint(Protocol):
+    """What a run leaves behind as it goes on; everything it is given is kept when it returns."""
+
+    def measurements(self) -> Measurements | None:
+        """All that was measured, if anything was."""
+
+    def epochs(self) -> list[list[int]]:
+        """The groups that were selected, epoch by epoch; the last ones may not be measured."""
+
+    def table(self, epoch: int) -> Matrix | None:
+        """The synthetic table at the end of an epoch, if it was made."""
+
+    def keep_epochs(self, epochs: list[list[int]]) -> None:
+        """Keep which groups were selected."""
+
+    def keep_measurements(self, measurements: Measurements) -> None:
+        """Keep what was measured."""
+
+    def keep_table(self, epoch: int, table: Matrix) -> None:
+        """Keep a synthetic table."""
+
+
+class Forgetful:
+    """A checkpoint that keeps things as long as the process lives."""
+
+    def __init__(self) -> None:
+        self._measurements: Measurements | None = None
+        self._epochs: list[list[int]] = []
+        self._tables: dict[int, Matrix] = {}
+
+    def measurements(self) -> Measurements | None:
+        """All that was measured."""
+        return self._measurements
+
+    def epochs(self) -> list[list[int]]:
+        """The groups that were selected."""
+        return self._epochs
+
+    def table(self, epoch: int) -> Matrix | None:
+        """The synthetic table at the end of an epoch."""
+        return self._tables.get(epoch)
+
+    def keep_epochs(self, epochs: list[list[int]]) -> None:
+        """Keep which groups were selected."""
+        self._epochs = epochs
+
+    def keep_measurements(self, measurements: Measurements) -> None:
+        """Keep what was measured."""
+        self._measurements = measurements
+
+    def keep_table(self, epoch: int, table: Matrix) -> None:
+        """Keep the last two tables."""
+        self._tables = {epoch: table, **{k: v for k, v in self._tables.items() if k == epoch - 1}}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a mechanism needs to run.
+
+    Attributes:
+        workload: The questions.
+        budget: What may be spent.
+        exact: Gives the exact answers; asked only where data is needed, and then once.
+        pay: Gives the accountant of a step, by the step's name.
+        noise: Gives the noise of a step, by the step's number.
+        project: Makes a table of measurements: from a table to begin with, and a number that says
+            which of the run's tables it is.
+        begin: The first table of an adaptive run.
+        checkpoint: What is left behind.
+        neighbours: Which tables count as neighbours.
+    """
+
+    workload: Workload
+    budget: Budget
+    exact: Callable[[], ExactAnswers]
+    pay: Callable[[str], Accountant]
+    noise: Callable[[int], NoiseSource]
+    project: Callable[[Measurements, Matrix | None, int], Matrix]
+    begin: Callable[[], Matrix]
+    checkpoint: Checkpoint
+    neighbours: Neighbours = "replace-one"
+
+
+def run(mechanism: Mechanism, what: Run) -> tuple[Measurements, Matrix]:
+    """Spend the budget, and make a table of what was measured.
+
+    Returns:
+        The measurements and the synthetic table.
+    """
+    if mechanism.name == "one-shot":
+        return _one_shot(what)
+    return _adaptive(mechanism, what)
+
+
+def _one_shot(what: Run) -> tuple[Measurements, Matrix]:
+    measured = what.checkpoint.measurements()
+    if measured is None:
+        plan = plan_one_shot(what.workload, what.budget, neighbours=what.neighbours)
+        measured = measure(
+            what.exact(),
+            range(what.workload.num_groups),
+            plan.units,
+            accountant=what.pay("measure"),
+            noise=what.noise(0),
+            neighbours=what.neighbours,
+        )
+        what.checkpoint.keep_measurements(measured)
+    table = what.checkpoint.table(0)
+    if table is None:
+        table = what.project(measured, None, 0)
+        what.checkpoint.keep_table(0, table)
+    return measured, table
+
+
+def adaptive_units(
+    mechanism: Mechanism, workload: Workload, budget: Budget
+) -> tuple[list[int], list[list[int]]]:
+    """What each epoch's selection gets, and each of its measurements.
+
+    There are no more epochs than it takes to measure everything.
+    """
+    sizes: list[int] = []
+    left = workload.num_groups
+    while left and len(sizes) < mechanism.epochs:
+        sizes.append(min(mechanism.groups, left))
+        left -= sizes[-1]
+    selecting, measuring = SPLITS[mechanism.split]
+    weights = [float(selecting * size) for size in sizes]
+    weights += [float(measuring)] * sum(sizes)
+    units = budget.split(weights)
+    epochs = []
+    place = len(sizes)
+    for size in sizes:
+        epochs.append(units[place : place + size])
+        place += size
+    return units[: len(sizes)], epochs
+
+
+def _adaptive(mechanism: Mechanism, what: Run) -> tuple[Measurements, Matrix]:
+    selecting, measuring = adaptive_units(mechanism, what.workload, what.budget)
+    total = what.checkpoint.measurements()
+    epochs = what.checkpoint.epochs()
+    # Groups are kept before they are measured: the last ones count only if they were.
+    measured = 0 if total is None else total.workload.num_groups
+    done = 0
+    while done < len(epochs) and sum(map(len, epochs[: done + 1])) <= measured:
+        done += 1
+    epochs = epochs[:done]
+    table: Matrix | None = None
+    for epoch in range(max(done - 1, 0), len(selecting)):
+        table = what.begin() if epoch == 0 else what.checkpoint.table(epoch - 1)
+        if table is None:
+            raise MeasurementError(f"the table of epoch {epoch} is gone: the run cannot go on")
+        if epoch >= done:
+            chosen = _select(what, table, epochs, len(measuring[epoch]), epoch, selecting[epoch])
+            epochs = [*epochs, list(chosen.groups)]
+            what.checkpoint.keep_epochs(epochs)
+            new = measure(
+                what.exact(),
+                chosen,
+                measuring[epoch],
+                accountant=what.pay(f"epoch {epoch + 1}: measure"),
+                noise=what.noise(2 * epoch + 1),
+                neighbours=what.neighbours,
+            )
+            total = new if total is None else total + new
+            what.checkpoint.keep_measurements(total)
+        assert total is not None
+        made = what.checkpoint.table(epoch)
+        if made is None:
+            made = what.project(total, table, epoch)
+            what.checkpoint.keep_table(epoch, made)
+        table = made
+    assert total is not None
+    assert table is not None
+    return total, table
+
+
+def _select(
+    what: Run, table: Matrix, epochs: list[list[int]], k: int, epoch: int, units: int
+) -> Selection:
+    """The groups that a table answers worst, of those not measured yet."""
+    measured = {group for each in epochs for group in each}
+    candidates = [group for group in range(what.workload.num_groups) if group not in measured]
+    exact = what.exact()
+    return select_groups(
+        exact,
+        count(what.workload, table) / len(table),
+        exact.rows,
+        candidates,
+        k,
+        units,
+        accountant=what.pay(f"epoch {epoch + 1}: select"),
+        noise=what.noise(2 * epoch),
+        neighbours=what.neighbours,
+    )

@@ -1,0 +1,367 @@
+"""The synthesizer: a table, a public schema and a budget in; a private synthetic table out."""
+
+from __future__ import annotations
+
+import inspect
+import secrets
+import shutil
+import tempfile
+import weakref
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from private_gsd.answering import answer
+from private_gsd.encoding import Encoder
+from private_gsd.errors import BudgetError, ReleaseError
+from private_gsd.genetic import GeneticConfig, evolve
+from private_gsd.genetic.domain import columns_of, random_table
+from private_gsd.mechanism import Mechanism, Run
+from private_gsd.mechanism import run as run_mechanism
+from private_gsd.privacy.accountant import LedgerAccountant
+from private_gsd.privacy.budget import Budget, default_delta
+from private_gsd.privacy.ledger import Ledger
+from private_gsd.privacy.mechanisms import InsecureSeededNoise, SecureNoise
+from private_gsd.release import Release
+from private_gsd.sources import Source, open_source
+from private_gsd.workloads import Workload
+from private_gsd.workloads.checks import whole
+from private_gsd.workloads.specs import default_specs, workload_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from private_gsd.genetic import Progress
+    from private_gsd.measurement import Measurements
+    from private_gsd.privacy.mechanisms import NoiseSource
+    from private_gsd.schema import Schema
+
+    Matrix = NDArray[np.float64]
+    # What is being done, and how far: rows that went by, or the progress of a search.
+    Tell = Callable[[str, Any], object]
+
+
+@dataclass(frozen=True)
+class StepAccountant:
+    """Pays for one step of a run, once: a step that was paid for before the run died is not again.
+
+    What was drawn then died with the process, since all that a run learns is kept before it is
+    used; so one charge stands for one release still. The release's lock keeps two processes from
+    drawing under the same charge.
+    """
+
+    ledger: Ledger
+    dataset: str
+    run: str
+
+    def charge(self, units: int, mechanism: str, groups: Sequence[str], neighbours: str) -> str:
+        """The charge's number, new or old."""
+        for paid in self.ledger.charges(self.dataset):
+            if paid.run == self.run:
+                if (paid.units, paid.mechanism) != (units, mechanism):
+                    raise BudgetError(
+                        f"run {self.run!r} has paid {paid.units:,} units for {paid.mechanism} "
+                        f"before, and now asks for {units:,} for {mechanism}"
+                    )
+                return str(paid.id)
+        accountant = LedgerAccountant(self.ledger, self.dataset, self.run)
+        return accountant.charge(units, mechanism, groups, neighbours)
+
+
+class Synthesizer:
+    """Makes private synthetic tables.
+
+    >>> from private_gsd import datasets
+    >>> schema = datasets.census_schema().select(["sex", "age", "marital"])
+    >>> synth = Synthesizer(schema, epsilon=1.0, rows=200)
+    >>> synth.fit(datasets.census(1000).select(schema.names)).sample(5).num_rows
+    5
+
+    Args:
+        schema: The public schema.
+        epsilon: The budget, with ``delta``.
+        delta: By default 1/N², N the number of rows, which is public.
+        workload: The questions: a workload, or names such as "categorical:2"; by default all pairs
+            of discrete columns, and every discrete column by every number.
+        mechanism: "one-shot" or "adaptive"; see ``Mechanism``.
+        epochs: Of the adaptive mechanism.
+        groups: Of the adaptive mechanism, selected in an epoch.
+        split: Of the adaptive mechanism, how much goes to selecting.
+        rows: How many rows the synthetic table has, N' in the paper.
+        random_state: Of the search; privacy does not depend on it.
+        ledger: The ledger file to charge; by default one in the release.
+        dataset: The dataset's name in it. One that it does not know is added, with this budget as
+            the total that may ever be spent on it.
+        release: The folder of the release; by default a temporary one (see ``Release.save``).
+        conversion: From (ε, δ) to ρ, "tight" or "paper".
+        invalid: What to do with values outside the schema, "error" or "coerce".
+        threads: How many to use; all cores by default.
+        insecure_noise_seed: For tests: noise from a seed. The release says that it is not private.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        epsilon: float,
+        *,
+        delta: float | None = None,
+        workload: Workload | Sequence[str] | None = None,
+        mechanism: str = "one-shot",
+        epochs: int = 25,
+        groups: int = 1,
+        split: str = "half",
+        rows: int = 2000,
+        random_state: int = 0,
+        ledger: str | Path | None = None,
+        dataset: str = "table",
+        release: str | Path | None = None,
+        conversion: str = "tight",
+        invalid: str = "error",
+        threads: int | None = None,
+        insecure_noise_seed: int | None = None,
+    ) -> None:
+        self.schema = schema
+        self.epsilon = epsilon
+        self.delta = delta
+        self.workload = workload
+        self.mechanism = mechanism
+        self.epochs = epochs
+        self.groups = groups
+        self.split = split
+        self.rows = rows
+        self.random_state = random_state
+        self.ledger = ledger
+        self.dataset = dataset
+        self.folder = release
+        self.conversion = conversion
+        self.invalid = invalid
+        self.threads = threads
+        self.insecure_noise_seed = insecure_noise_seed
+        self._release: Release | None = None
+        self._source: Source | None = None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
+        """The settings, by name."""
+        names = list(inspect.signature(type(self).__init__).parameters)[1:]
+        return {name: getattr(self, "folder" if name == "release" else name) for name in names}
+
+    def set_params(self, **settings: Any) -> Synthesizer:
+        """Change settings."""
+        known = self.get_params()
+        for name, value in settings.items():
+            if name not in known:
+                raise ReleaseError(f"no setting is called {name!r}; there are {', '.join(known)}")
+            setattr(self, "folder" if name == "release" else name, value)
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The source holds the sensitive table, and a release may be a temporary folder.
+        return {**self.__dict__, "_source": None, "_release": None}
+
+    @property
+    def release(self) -> Release:
+        """The release that ``fit`` made."""
+        if self._release is None:
+            raise ReleaseError("there is no release yet: call fit first")
+        return self._release
+
+    def fit(self, data: Any, *, tell: Tell | None = None) -> Synthesizer:
+        """Spend the budget on a table, and make a synthetic one.
+
+        Args:
+            data: Anything that ``open_source`` takes.
+            tell: Told of progress: "answering" and a number of rows, "searching" and its
+                progress.
+        """
+        mechanism = self._mechanism()
+        self._config()
+        if self.delta is not None:
+            Budget.from_epsilon(self.epsilon, self.delta, self.conversion)  # type: ignore[arg-type]
+        given = self.workload
+        if given is None:
+            given = default_specs(self.schema)
+        workload = given if isinstance(given, Workload) else workload_of(self.schema, given)
+        source = open_source(data, self.schema)
+        folder = self.folder
+        temporary = None
+        if folder is None:
+            temporary = tempfile.mkdtemp(prefix="private-gsd-")
+            folder = Path(temporary) / "release"
+        settings = {
+            **{name: getattr(self, name) for name in SAVED},
+            "mechanism": mechanism.name,
+            "ledger": None if self.ledger is None else str(Path(self.ledger).absolute()),
+            "data": str(Path(data).absolute()) if isinstance(data, str | Path) else None,
+            "run": secrets.token_hex(8),
+            "people": None,
+        }
+        release = Release.create(folder, settings, workload)
+        if temporary is not None:
+            weakref.finalize(release, shutil.rmtree, temporary, ignore_errors=True)
+        self._go(release, source, tell)
+        return self
+
+    @classmethod
+    def resume(
+        cls, folder: str | Path, data: Any = None, *, tell: Tell | None = None
+    ) -> Synthesizer:
+        """Go on with a run that was killed; nothing is spent twice.
+
+        Args:
+            folder: The release.
+            data: The table, where the run still needs it and was not given a path.
+            tell: Told of progress.
+        """
+        release = Release.load(folder)
+        settings = release.settings
+        synth = cls(
+            release.schema,
+            settings["epsilon"],
+            **{name: settings[name] for name in SAVED if name != "epsilon"},
+            mechanism=settings["mechanism"],
+            ledger=settings["ledger"],
+            release=folder,
+        )
+        if data is None:
+            data = settings["data"]
+        source = None if data is None else open_source(data, release.schema)
+        synth._go(release, source, tell)
+        return synth
+
+    def sample(self, number: int | None = None) -> Any:
+        """Rows of the synthetic table, as the kind of frame that was fitted.
+
+        As many as it has, by default. Fewer are drawn from it without replacement. For more, the
+        whole table is taken as often as it goes in, and the rest is drawn: no row is new.
+        """
+        table = sampled(self.release, number, self.random_state)
+        return table if self._source is None else self._source.restore(table)
+
+    def _mechanism(self) -> Mechanism:
+        return Mechanism(
+            name=self.mechanism,  # type: ignore[arg-type]
+            epochs=self.epochs,
+            groups=self.groups,
+            split=self.split,  # type: ignore[arg-type]
+        )
+
+    def _config(self) -> GeneticConfig:
+        whole("random_state", self.random_state, 0, 2**31 - 1)
+        return GeneticConfig(rows=self.rows)
+
+    def _go(self, release: Release, source: Source | None, tell: Tell | None) -> None:
+        """Run, or go on with, what a release says."""
+        with release.locked():
+            if not release.complete:
+                self._run(release, source, tell)
+        self._release, self._source = release, source
+
+    def _run(self, release: Release, source: Source | None, tell: Tell | None) -> None:
+        workload = release.workload
+
+        def went_by(rows: int) -> None:
+            if tell is not None:
+                tell("answering", rows)
+
+        @cache
+        def exact() -> Any:
+            if source is None:
+                raise ReleaseError(
+                    f"{release.folder}: the run still needs the table; give it again"
+                )
+            found = answer(
+                workload,
+                source,
+                invalid=self.invalid,  # type: ignore[arg-type]
+                threads=self.threads,
+                progress=went_by,
+            )
+            if release.settings["people"] not in (None, found.rows):
+                raise ReleaseError(
+                    f"{release.folder}: the table has another number of rows than the one that the "
+                    "run began with"
+                )
+            return found
+
+        if release.settings["people"] is None:
+            rows = exact().rows
+            delta = default_delta(rows) if self.delta is None else self.delta
+            release.settle(people=rows, delta=delta)
+        settings = release.settings
+        budget = Budget.from_epsilon(self.epsilon, settings["delta"], self.conversion)  # type: ignore[arg-type]
+        with Ledger(settings["ledger"] or release.folder / "ledger.db") as ledger:
+            if self.dataset not in [account.dataset for account in ledger.accounts()]:
+                ledger.add_dataset(self.dataset, budget)
+            _, table = run_mechanism(
+                self._mechanism(),
+                Run(
+                    workload=workload,
+                    budget=budget,
+                    exact=exact,
+                    pay=lambda step: StepAccountant(
+                        ledger, self.dataset, f"{settings['run']} {step}"
+                    ),
+                    noise=self._noise,
+                    project=lambda measured, start, number: self._project(
+                        measured, start, number, tell
+                    ),
+                    begin=self._random_table,
+                    checkpoint=release,
+                ),
+            )
+            record = ledger.privacy_record(self.dataset)
+        release.finish(Encoder(release.schema).decode(table), record)
+
+    def _noise(self, step: int) -> NoiseSource:
+        if self.insecure_noise_seed is None:
+            return SecureNoise(self.threads)
+        seeds = np.random.SeedSequence([self.insecure_noise_seed, step])
+        return InsecureSeededNoise(int(seeds.generate_state(1)[0]))
+
+    def _random_table(self) -> Matrix:
+        """What an adaptive run begins with: values drawn without preference."""
+        columns = columns_of(self.schema, [np.empty(0)] * len(self.schema))
+        return random_table(columns, self.rows, self.random_state)
+
+    def _project(
+        self, measured: Measurements, start: Matrix | None, number: int, tell: Tell | None
+    ) -> Matrix:
+        def watch(now: Progress) -> None:
+            if tell is not None:
+                tell("searching", now)
+
+        found = evolve(
+            measured,
+            self._config(),
+            seed=self.random_state * 2**20 + number,
+            start=start,
+            threads=self.threads,
+            callback=watch,
+        )
+        if found.reason == "interrupted":
+            raise KeyboardInterrupt
+        return found.matrix
+
+
+# What a release must know of the settings to go on.
+SAVED = (
+    *("epsilon", "delta", "epochs", "groups", "split", "rows", "random_state", "dataset"),
+    *("conversion", "invalid", "threads", "insecure_noise_seed"),
+)
+
+
+def sampled(release: Release, number: int | None, random_state: int) -> pa.Table:
+    """Rows of a release's synthetic table; see ``Synthesizer.sample``."""
+    table = release.synthetic
+    if number is None:
+        return table
+    number = whole("number", number, 1, 2**31 - 1)
+    rng = np.random.default_rng(random_state)
+    rest = np.sort(rng.permutation(table.num_rows)[: number % table.num_rows])
+    return pa.concat_tables([table] * (number // table.num_rows) + [table.take(pa.array(rest))])

@@ -1,0 +1,74 @@
+"""Workloads by name, as on the command line: ``categorical:2``, ``tree:2``, ``prefix:1000``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from private_gsd.errors import WorkloadError, did_you_mean
+from private_gsd.schema import Discrete, Numeric
+from private_gsd.workloads.conjunctions import random_prefixes
+from private_gsd.workloads.halfspaces import random_halfspaces
+from private_gsd.workloads.marginals import categorical_marginals, tree_marginals
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from private_gsd.schema import Schema
+    from private_gsd.workloads.workload import Workload
+
+KINDS = {
+    "categorical": "categorical:K, all K-way marginals of discrete columns",
+    "tree": "tree:K or tree:K:DEPTH, K-way marginals with binary trees of numbers",
+    "prefix": "prefix:COUNT, random prefixes",
+    "halfspace": "halfspace:COUNT, random halfspaces",
+}
+
+
+def workload_of(schema: Schema, specs: Sequence[str]) -> Workload:
+    """The workload that some names stand for, all of them together.
+
+    >>> from private_gsd import datasets
+    >>> workload_of(datasets.census_schema(), ["categorical:1", "tree:1:3"])
+    <Workload of 244 queries in 24 groups: marginals>
+    """
+    if isinstance(specs, str) or not specs:
+        raise WorkloadError(f"name at least one workload: {'; '.join(KINDS.values())}")
+    parts = [_one(schema, spec) for spec in specs]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def default_specs(schema: Schema) -> list[str]:
+    """All pairs of discrete columns, and every discrete column by every number."""
+    discrete = sum(isinstance(column, Discrete) for column in schema)
+    numeric = sum(isinstance(column, Numeric) for column in schema)
+    found = []
+    if discrete:
+        found.append(f"categorical:{min(discrete, 2)}")
+    if numeric:
+        found.append("tree:2" if discrete else "tree:1")
+    return found
+
+
+def _one(schema: Schema, spec: object) -> Workload:
+    kind, *numbers = str(spec).split(":")
+    if kind not in KINDS:
+        raise WorkloadError(
+            f"no workload is called {spec!r}{did_you_mean(kind, KINDS)}; there are "
+            f"{'; '.join(KINDS.values())}"
+        )
+    try:
+        values = [int(number) for number in numbers]
+    except ValueError:
+        values = []
+    if not 1 <= len(values) <= (2 if kind == "tree" else 1):
+        raise WorkloadError(f"{spec!r} should read {KINDS[kind]}")
+    if kind == "categorical":
+        return categorical_marginals(schema, values[0])
+    if kind == "tree":
+        return tree_marginals(schema, *values)
+    if kind == "prefix":
+        return random_prefixes(schema, values[0])
+    return random_halfspaces(schema, values[0])
