@@ -3,6 +3,9 @@
 from private_gsd import workloads
 from private_gsd.answering import ExactAnswers, QueryErrors, answer, query_errors
 from private_gsd.encoding import Encoder
+from private_gsd.genetic import GeneticConfig, evolve
+from private_gsd.measurement import Measurements
+from private_gsd.release import Release
 from private_gsd.schema import (
     Boolean,
     Categorical,
@@ -14,6 +17,7 @@ from private_gsd.schema import (
     Schema,
 )
 from private_gsd.sources import LeftOutWarning, Source, open_source
+from private_gsd.synthesizer import Synthesizer
 
 __version__ = "0.1.0"
 
@@ -25,13 +29,18 @@ __all__ = [
     "Datetime",
     "Encoder",
     "ExactAnswers",
+    "GeneticConfig",
     "Integer",
     "LeftOutWarning",
+    "Measurements",
     "QueryErrors",
     "Real",
+    "Release",
     "Schema",
     "Source",
+    "Synthesizer",
     "answer",
+    "evolve",
     "open_source",
     "query_errors",
     "workloads",

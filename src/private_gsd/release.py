@@ -20,6 +20,7 @@ import io
 import json
 import platform
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-import private_gsd
 from private_gsd.encoding import Encoder
 from private_gsd.errors import ReleaseError, SchemaError, WorkloadError
 from private_gsd.measurement import Measurements, make_folder, write_durably
@@ -278,7 +278,7 @@ class Release:
 def _software() -> dict[str, str]:
     """What made the release."""
     return {
-        "private-gsd": private_gsd.__version__,
+        "private-gsd": version("private-gsd"),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "pyarrow": pa.__version__,

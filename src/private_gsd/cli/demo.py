@@ -152,8 +152,8 @@ def _evolve(path: Path, data: Path, measured: Measurements) -> None:
     say = output.out.print
     say("[bold]7. A synthetic table[/], evolved until it answers as was measured:")
     config = GeneticConfig(rows=SYNTHETIC_ROWS)
-    with output.search_progress("Compiling the search (once)", "Evolving") as callback:
-        found = evolve(measured, config, callback=callback)
+    with output.run_progress("Compiling the search (once)") as tell:
+        found = evolve(measured, config, callback=lambda now: tell("searching", now))
     pyarrow.csv.write_csv(found.table, path)
     say(
         f"   {config.rows:,} rows in {found.seconds:.1f} s, {found.generations} generations, "

@@ -7,7 +7,7 @@ import sys
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Protocol
 
-    from private_gsd.genetic import Progress as SearchProgress
     from private_gsd.schema import Schema
 
     class Sized(Protocol):
@@ -74,23 +73,30 @@ def with_progress(batches: Iterator[Batch], what: str, rows: int | None) -> Iter
 
 
 @contextmanager
-def search_progress(before: str, what: str) -> Iterator[Callable[[SearchProgress], None]]:
-    """A callback for a search; nothing is drawn off a terminal.
+def run_progress(before: str, *, quiet: bool = False) -> Iterator[Callable[[str, Any], None]]:
+    """A function to be told of what is done and how far; nothing is drawn off a terminal.
 
     Args:
-        before: What is done until the search begins.
-        what: What is done then.
+        before: What is done until the first word comes.
+        quiet: Whether to draw nothing at all.
     """
     columns = (SpinnerColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+    off = quiet or not err.is_terminal
+    with Progress(*columns, console=err, transient=True, disable=off) as progress:
         task = progress.add_task(f"{before} ...")
+        rows = 0
 
-        def callback(now: SearchProgress) -> None:
-            words = f"{what}: generation {now.generation}, loss {now.loss:,.6g}, "
-            words += f"{now.edits_a_second / 1e6:.0f} million edits a second"
+        def tell(what: str, now: Any) -> None:
+            nonlocal rows
+            if what == "searching":
+                words = f"Evolving: generation {now.generation}, loss {now.loss:,.6g}, "
+                words += f"{now.edits_a_second / 1e6:.0f} million edits a second"
+            else:
+                rows += now
+                words = f"Answering: {rows:,} rows"
             progress.update(task, description=words)
 
-        yield callback
+        yield tell
 
 
 def schema_table(schema: Schema, title: str) -> Table:
