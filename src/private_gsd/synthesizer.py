@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from private_gsd.answering import answer
 from private_gsd.encoding import Encoder
-from private_gsd.errors import BudgetError, ReleaseError
+from private_gsd.errors import BudgetError, ReleaseError, SchemaError
 from private_gsd.genetic import GeneticConfig, evolve
 from private_gsd.genetic.domain import columns_of, random_table
 from private_gsd.mechanism import Mechanism, Run
@@ -179,6 +179,12 @@ class Synthesizer:
             tell: Told of progress: "answering" and a number of rows, "searching" and its
                 progress.
         """
+        if self.schema.drafted:
+            raise SchemaError(
+                "the schema is a draft: its values and bounds were learned from the data, and a "
+                "release would disclose them; replace them by public knowledge, and delete the "
+                "line 'drafted = true'"
+            )
         mechanism = self._mechanism()
         self._config()
         if self.delta is not None:

@@ -1,0 +1,128 @@
+"""``plan``, ``synthesize``, ``resume``, ``sample``: the whole job, and what goes wrong with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from private_gsd import Schema, datasets
+from private_gsd.privacy.ledger import Ledger
+from private_gsd.release import Release
+from tests.cli.test_cli import run
+
+NAMES = ["sex", "age", "marital", "citizen", "tenure"]
+COMMON = ["table.csv", "--schema", "schema.toml", "--epsilon", "1"]
+QUICK = [*COMMON, "--rows", "100"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a table and its schema."""
+    datasets.census_schema().select(NAMES).write(tmp_path / "schema.toml")
+    pyarrow.csv.write_csv(datasets.census(500).select(NAMES), tmp_path / "table.csv")
+    return tmp_path
+
+
+def charges(folder: Path) -> int:
+    with Ledger(folder / "ledger.db", create=False, read_only=True) as ledger:
+        return sum(len(ledger.charges(account.dataset)) for account in ledger.accounts())
+
+
+def test_plan_spends_nothing(folder: Path) -> None:
+    out, _ = run("plan", *COMMON, cwd=folder)
+    assert "500 rows" in out
+    assert "Nothing was spent." in out
+    out, _ = run("plan", *COMMON, "--json", cwd=folder)
+    document = json.loads(out)
+    assert document["rows"] == 500
+    assert document["epsilon"] == pytest.approx(1)
+    adaptive = ("--mechanism", "adaptive", "--epochs", "4", "--groups", "2")
+    out, _ = run("plan", *COMMON, *adaptive, cwd=folder)
+    assert "4 epochs of 2 groups each" in out
+    assert sorted(path.name for path in folder.iterdir()) == ["schema.toml", "table.csv"]
+
+
+def test_the_whole_job(folder: Path) -> None:
+    words = ("-o", "out.csv", "--release", "release", "--ledger", "ledger.db")
+    out, _ = run("synthesize", *QUICK, *words, cwd=folder)
+    assert "100 synthetic rows: out.csv" in out
+    assert "private: epsilon = 1 at delta = 4e-06" in out
+    assert "dataset 'table'" in out
+    schema = Schema.read(folder / "schema.toml")
+    made = Release.load(folder / "release")
+    assert made.complete
+    assert made.schema == schema
+    table = pyarrow.csv.read_csv(folder / "out.csv")
+    assert table.column_names == list(schema.names)
+    assert table.num_rows == 100
+    run("sample", "release", "-n", "250", "-o", "more.parquet", cwd=folder)
+    assert pyarrow.parquet.read_table(folder / "more.parquet").num_rows == 250
+    out, _ = run("resume", "release", "-o", "again.csv", "--json", cwd=folder)
+    assert json.loads(out)["privacy"]["private"] is True
+    assert (folder / "again.csv").read_bytes() == (folder / "out.csv").read_bytes()
+    assert charges(folder) == 1
+    # The same once more is one release too many for this ledger.
+    _, error = run(
+        "synthesize", *QUICK, "-o", "two.csv", "--ledger", "ledger.db", cwd=folder, code=8
+    )
+    assert "Nothing was charged or released" in error
+    assert not (folder / "two.csv").exists()
+    out, _ = run("synthesize", *QUICK, "-o", "three.csv", "--quiet", cwd=folder)
+    assert out == ""
+
+
+def test_adaptive(folder: Path) -> None:
+    adaptive = ("--mechanism", "adaptive", "--epochs", "2", "--groups", "2")
+    some = ("--workload", "categorical:2", "--workload", "halfspace:20")
+    out, _ = run("synthesize", *QUICK, *adaptive, *some, "--release", "r", cwd=folder)
+    assert "100 synthetic rows: r" in out
+    assert len(Release.load(folder / "r").epochs()) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["nowhere.csv", *QUICK[1:], "-o", "o.csv"], 4, "nowhere.csv: no such file"),
+        ([*QUICK, "-o", "o.csv", "--epsilon", "0"], 8, "epsilon must be more than 0"),
+        ([*QUICK, "-o", "o.csv", "--delta", "1"], 8, "delta"),
+        ([*QUICK, "-o", "o.csv", "--workload", "tre:2"], 7, "did you mean 'tree'"),
+        ([*QUICK, "-o", "o.csv", "--rows", "0"], 11, "rows must be a whole number"),
+        ([*QUICK, "-o", "o.xlsx"], 1, "o.xlsx: the output must end in .csv or .parquet"),
+        ([*QUICK, "-o", "table.csv"], 1, "table.csv: exists already"),
+        ([*QUICK, "-o", "no/where.csv"], 1, "no/where.csv: there is no folder no"),
+        ([*QUICK], 2, "name an --output, or a --release folder"),
+        ([*QUICK[:1], "--schema", "no.toml", "--epsilon", "1", "-o", "o.csv"], 3, "no.toml"),
+    ],
+)
+def test_mistakes_cost_nothing(folder: Path, words: list[str], code: int, message: str) -> None:
+    _, error = run("synthesize", *words, "--ledger", "ledger.db", cwd=folder, code=code)
+    assert message in error
+    assert not (folder / "ledger.db").exists() or charges(folder) == 0
+    assert not (folder / "o.csv").exists()
+
+
+def test_a_table_that_lacks_a_column(folder: Path) -> None:
+    text = (folder / "schema.toml").read_text().replace("[columns.tenure]", "[columns.tenur]")
+    (folder / "schema.toml").write_text(text)
+    _, error = run("synthesize", *QUICK, "-o", "o.csv", cwd=folder, code=4)
+    assert "missing column 'tenur' (did you mean 'tenure'?)" in error
+
+
+def test_a_drafted_schema_is_refused(folder: Path) -> None:
+    run("schema", "draft", "table.csv", "-o", "draft.toml", cwd=folder)
+    words = ("table.csv", "--schema", "draft.toml", "--epsilon", "1", "-o", "o.csv")
+    _, error = run("synthesize", *words, cwd=folder, code=3)
+    assert "the schema is a draft" in error
+
+
+def test_a_folder_that_cannot_be_written(folder: Path) -> None:
+    _, error = run("synthesize", *QUICK, "--release", "table.csv/r", cwd=folder, code=12)
+    assert "cannot be written" in error
+    _, error = run("resume", "nowhere", cwd=folder, code=12)
+    assert "nowhere: holds no release" in error
+    _, error = run("sample", "nowhere", "-n", "5", "-o", "o.csv", cwd=folder, code=12)
+    assert "nowhere: holds no release" in error
