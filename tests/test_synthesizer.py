@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 from private_gsd import Categorical, Integer, Schema, datasets, measurement, workloads
@@ -23,6 +25,8 @@ from private_gsd.answering import count
 from private_gsd.errors import (
     BudgetError,
     GsdError,
+    LedgerError,
+    MeasurementError,
     ReleaseError,
     SearchError,
     SourceError,
@@ -154,8 +158,10 @@ def durable_steps(monkeypatch: pytest.MonkeyPatch, kill_at: int) -> list[str]:
 
 
 def outcome(folder: Path, ledger: Path) -> tuple[Any, ...]:
-    """All that a run leaves that does not tell the time."""
+    """All that a run leaves that does not tell the time; and that no draw is left beside it."""
     release = Release.load(folder)
+    assert not list(folder.rglob("*.tmp"))
+    assert len(list((folder / "measurements").iterdir())) == 2
     measured = release.measurements()
     assert measured is not None
     with Ledger(ledger) as opened:
@@ -209,12 +215,137 @@ def test_a_run_killed_at_any_step_goes_on_as_if_it_was_not(
     assert resumed > 10
 
 
+@pytest.mark.parametrize("settings", [SMALL, ADAPTIVE], ids=["one-shot", "adaptive"])
+def test_no_second_draw_is_left_under_one_charge(settings: dict[str, Any], tmp_path: Path) -> None:
+    """With real noise: one draw a charge on the disk, and what was selected is measured."""
+    for kill_at in range(60):
+        folder = tmp_path / str(kill_at)
+        synth = Synthesizer(SCHEMA, epsilon=0.3, release=folder, **settings)
+        with pytest.MonkeyPatch.context() as patch:
+            durable_steps(patch, kill_at)
+            try:
+                synth.fit(TABLE)
+                break
+            except Killed:
+                pass
+        if not (folder / "release.json").exists():
+            continue
+        kept = Release.load(folder).epochs()
+        Synthesizer.resume(folder, TABLE)
+        release = Release.load(folder)
+        assert release.epochs()[: len(kept)] == kept
+        arrays = list((folder / "measurements").glob("arrays-*"))
+        assert len(arrays) == 1
+        assert not list(folder.rglob("*.tmp"))
+        charges = release.privacy["charges"]
+        runs = [charge["run"] for charge in charges]
+        assert len(set(runs)) == len(runs)
+        measured = release.measurements()
+        assert measured is not None
+        ids = {str(charge["id"]) for charge in charges if charge["run"].endswith("measure")}
+        assert set(measured.charges) == ids
+        groups = [group for c in charges if c["run"].endswith("measure") for group in c["groups"]]
+        if settings is ADAPTIVE:
+            names = [release.workload.describe(g) for epoch in release.epochs() for g in epoch]
+            assert sorted(groups) == sorted(names)
+
+
+def killed_after_the_charge(folder: Path, **settings: Any) -> None:
+    """A run that has paid for measurements and kept none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            Release, "keep_measurements", lambda *arguments: (_ for _ in ()).throw(Killed())
+        )
+        with pytest.raises(Killed):
+            Synthesizer(SCHEMA, epsilon=1.0, release=folder, **settings).fit(TABLE)
+
+
+def test_a_copy_of_a_run_does_not_go_on(tmp_path: Path) -> None:
+    killed_after_the_charge(tmp_path / "one", ledger=tmp_path / "l.db", **SMALL)
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    with pytest.raises(ReleaseError, match="is a copy of the folder in which the run began"):
+        Synthesizer.resume(tmp_path / "two", TABLE)
+    (tmp_path / "one").rename(tmp_path / "moved")  # which is no copy
+    assert Synthesizer.resume(tmp_path / "moved", TABLE).release.complete
+
+
+def test_a_ledger_that_is_gone(tmp_path: Path) -> None:
+    killed_after_the_charge(tmp_path / "r", ledger=tmp_path / "l.db", **SMALL)
+    for path in tmp_path.glob("l.db*"):
+        path.unlink()
+    with pytest.raises(LedgerError, match="the ledger that the run has paid is gone"):
+        Synthesizer.resume(tmp_path / "r", TABLE)
+
+
+def test_a_ledger_that_does_not_know_the_charges(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Release, "keep_table", lambda *arguments: (_ for _ in ()).throw(Killed()))
+        with pytest.raises(Killed):
+            Synthesizer(SCHEMA, 1.0, release=folder, ledger=tmp_path / "l.db", **SMALL).fit(TABLE)
+    for path in tmp_path.glob("l.db*"):
+        path.unlink()
+    with Ledger(tmp_path / "l.db") as ledger:
+        ledger.add_dataset("table", Budget.from_epsilon(1.0, 1 / 800**2))
+    with pytest.raises(LedgerError, match="does not know what paid for these measurements"):
+        Synthesizer.resume(folder)
+    assert not Release.load(folder).complete
+
+
+@pytest.mark.parametrize("lost", ["epochs.json", "measurements"])
+def test_files_that_are_lost_are_not_drawn_again(lost: str, tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    calls = []
+
+    def dies_later(release: Release, epoch: int, table: Any) -> None:
+        calls.append(epoch)
+        if epoch == 1:
+            raise Killed
+        real(release, epoch, table)
+
+    real = Release.keep_table
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Release, "keep_table", dies_later)
+        with pytest.raises(Killed):
+            Synthesizer(SCHEMA, epsilon=1.0, release=folder, **ADAPTIVE).fit(TABLE)
+    if lost == "measurements":
+        shutil.rmtree(folder / lost)
+    else:
+        (folder / lost).unlink()
+    with pytest.raises(MeasurementError, match="do not fit together"):
+        Synthesizer.resume(folder, TABLE)
+
+
+def test_a_folder_with_other_things_in_it(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    Synthesizer(SCHEMA, epsilon=1.0, release=folder, **SMALL).fit(TABLE)
+    (folder / "release.json").unlink()
+    with pytest.raises(ReleaseError, match="is not empty"):
+        Synthesizer(SCHEMA, epsilon=1.0, release=folder, **SMALL).fit(TABLE)
+
+
+def test_a_ledger_that_cannot_pay_for_the_whole_run(tmp_path: Path) -> None:
+    """An adaptive run is not begun that could not be finished."""
+    delta = 1 / 800**2
+    with Ledger(tmp_path / "l.db") as ledger:
+        ledger.add_dataset("table", Budget.from_epsilon(0.6, delta))
+    with pytest.raises(BudgetError, match="the run will need rho"):
+        Synthesizer(SCHEMA, 1.0, ledger=tmp_path / "l.db", **ADAPTIVE).fit(TABLE)
+    with pytest.raises(LedgerError, match=r"no dataset 'tabel' \(did you mean 'table'"):
+        Synthesizer(SCHEMA, 0.1, ledger=tmp_path / "l.db", dataset="tabel", **SMALL).fit(TABLE)
+    with Ledger(tmp_path / "l.db") as ledger:
+        assert ledger.charges("table") == []
+
+
 def test_one_shot_goes_on_without_the_data(tmp_path: Path) -> None:
     folder = tmp_path / "release"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Release, "keep_table", lambda *arguments: (_ for _ in ()).throw(Killed()))
+        data = tmp_path / "table.parquet"
+        pyarrow.parquet.write_table(TABLE, data)
         with pytest.raises(Killed):
-            Synthesizer(SCHEMA, epsilon=1.0, release=folder, **SMALL).fit(TABLE)
+            Synthesizer(SCHEMA, epsilon=1.0, release=folder, **SMALL).fit(data)
+    data.unlink()
     release = Release.load(folder)
     assert not release.complete
     with pytest.raises(ReleaseError, match="not complete yet"):
@@ -229,7 +360,7 @@ def test_one_shot_goes_on_without_the_data(tmp_path: Path) -> None:
 def test_an_adaptive_run_needs_the_data_to_go_on(tmp_path: Path) -> None:
     folder = tmp_path / "release"
     with pytest.MonkeyPatch.context() as patch:
-        durable_steps(patch, 16)
+        durable_steps(patch, 20)
         with pytest.raises(Killed):
             Synthesizer(SCHEMA, epsilon=1.0, release=folder, **ADAPTIVE).fit(TABLE)
     with pytest.raises(ReleaseError, match="the run still needs the table; give it again"):
@@ -243,6 +374,13 @@ def test_a_release_is_saved_loaded_and_projected_anew(tmp_path: Path) -> None:
     synth = Synthesizer(SCHEMA, epsilon=1.0, **SMALL).fit(TABLE)
     synth.release.save(tmp_path / "release")
     release = Release.load(tmp_path / "release")
+    names = {path.name for path in release.folder.iterdir()}
+    assert names == {
+        *("release.json", "schema.toml", "workload.json", "workload.npz", "measurements"),
+        *("synthetic.parquet", "privacy.json"),
+    }
+    with pytest.raises(ReleaseError, match=r"has no run\.json"):
+        _ = release.run
     assert release.synthetic.equals(synth.release.synthetic)
     assert release.schema == SCHEMA
     measured = release.measurements()
@@ -320,12 +458,12 @@ def test_a_ledger_that_is_spent_refuses(tmp_path: Path) -> None:
 
 def test_two_processes_do_not_share_a_release(tmp_path: Path) -> None:
     folder = tmp_path / "release"
-    Synthesizer(SCHEMA, epsilon=1.0, release=folder, **SMALL).fit(TABLE)
+    killed_after_the_charge(folder, **SMALL)
     with (
         Release.load(folder).locked(),
         pytest.raises(ReleaseError, match="another process is working on it"),
     ):
-        Synthesizer.resume(folder)
+        Synthesizer.resume(folder, TABLE)
 
 
 def test_interruptions_stop_the_run_and_it_goes_on_later(tmp_path: Path) -> None:
@@ -359,6 +497,18 @@ def test_interruptions_stop_the_run_and_it_goes_on_later(tmp_path: Path) -> None
         ({"workload": ["catgorical:2"]}, WorkloadError, "did you mean 'categorical'"),
         ({"workload": ["tree:x"]}, WorkloadError, "'tree:x' should read tree:K"),
         ({"workload": []}, WorkloadError, "name at least one workload"),
+        ({"workload": 5}, WorkloadError, "name at least one workload"),
+        (
+            {"workload": workload_of(SCHEMA.select(["sex"]), ["categorical:1"])},
+            WorkloadError,
+            "anot",
+        ),
+        ({"threads": 2000}, WorkloadError, "threads must be a whole number"),
+        ({"invalid": "x"}, GsdError, "invalid must be 'error' or 'coerce'"),
+        ({"conversion": "x"}, BudgetError, "conversion"),
+        ({"epsilon": "1"}, BudgetError, "epsilon"),
+        ({"insecure_noise_seed": -1}, WorkloadError, "insecure_noise_seed"),
+        ({"dataset": 5}, LedgerError, "dataset must be a line of text"),
     ],
 )
 def test_what_is_refused_before_anything_is_spent(
@@ -368,9 +518,7 @@ def test_what_is_refused_before_anything_is_spent(
     synth = Synthesizer(SCHEMA, release=tmp_path / "r", ledger=tmp_path / "l.db", **options)
     with pytest.raises(error, match=message):
         synth.fit(TABLE)
-    if (tmp_path / "l.db").exists():
-        with Ledger(tmp_path / "l.db") as ledger:
-            assert not any(ledger.charges(account.dataset) for account in ledger.accounts())
+    assert list(tmp_path.iterdir()) == []  # neither a folder nor a ledger is left
 
 
 def test_a_table_that_does_not_fit(tmp_path: Path) -> None:
@@ -379,6 +527,21 @@ def test_a_table_that_does_not_fit(tmp_path: Path) -> None:
         synth.fit(TABLE.drop_columns(["age"]))
     with pytest.raises(SourceError, match=r"nothing\.csv"):
         synth.fit(str(tmp_path / "nothing.csv"))
+
+
+def test_numpy_numbers_will_do() -> None:
+    rows, seed, epsilon = np.int64(30), np.int64(3), np.float64(1)
+    synth = Synthesizer(SCHEMA, epsilon, rows=rows, random_state=seed)  # type: ignore[arg-type]
+    assert synth.fit(TABLE).sample().num_rows == 30
+
+
+def test_a_relative_folder_stays_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    synth = Synthesizer(SCHEMA, 1.0, release="r", **SMALL).fit(TABLE)
+    monkeypatch.chdir("/")
+    assert synth.sample().num_rows == 60
 
 
 def test_settings_by_name() -> None:
@@ -397,6 +560,8 @@ def test_settings_by_name() -> None:
         (lambda folder: (folder / "release.json").unlink(), "holds no release"),
         (lambda folder: (folder / "release.json").write_text("{"), "cannot be read"),
         (lambda folder: (folder / "release.json").write_text("[]"), "not what a release has"),
+        (lambda folder: (folder / "workload.npz").write_text(""), "the workload cannot be read"),
+        (lambda folder: (folder / "epochs.json").write_text("{}"), "epochs.json is damaged"),
         (
             lambda folder: (folder / "release.json").write_text(json.dumps({"format": "x"})),
             "expected 'private-gsd release' of version 1, found 'x'",
@@ -410,7 +575,8 @@ def test_folders_that_hold_no_release(
     Synthesizer(SCHEMA, epsilon=1.0, release=folder, **SMALL).fit(TABLE)
     change(folder)
     with pytest.raises(ReleaseError, match=message):
-        Release.load(folder)
+        release = Release.load(folder)
+        _ = release.workload, release.epochs()
 
 
 def test_workloads_by_name() -> None:

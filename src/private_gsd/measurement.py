@@ -190,6 +190,21 @@ class Measurements:
             with suppress(OSError):  # the new ones are in place, whatever happens to the old
                 (folder / str(before)).unlink()
 
+    @staticmethod
+    def tidy(folder: str | Path) -> None:
+        """Remove what a save that did not come to its end left in a folder.
+
+        It may be a whole draw of noise. Who draws again must not leave the first one about.
+        """
+        folder = Path(folder)
+        named = _arrays_named(folder)
+        try:
+            for path in [*folder.glob("arrays-*.npz"), *folder.glob(".*.tmp")]:
+                if path.name != named:
+                    path.unlink()
+        except OSError as error:
+            raise MeasurementError(f"{folder}: cannot be tidied: {error.strerror}") from None
+
     @classmethod
     def load(cls, folder: str | Path) -> Measurements:
         """Read what ``save`` wrote, and refuse anything else."""

@@ -2,7 +2,8 @@
 
 What was spent and learned is handed to a checkpoint before anything is made of it, so that a run
 that dies goes on from there. A step that was paid for and not kept is drawn again under the same
-charge: what it drew the first time died with the process.
+charge: what it drew the first time died with the process, and whoever keeps the checkpoint sees to
+it that nothing of it is left. What was kept is never drawn again.
 """
 
 from __future__ import annotations
@@ -163,8 +164,18 @@ def run(mechanism: Mechanism, what: Run) -> tuple[Measurements, Matrix]:
     return _adaptive(mechanism, what)
 
 
+def planned_units(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:
+    """All that a run will spend."""
+    if mechanism.name == "one-shot":
+        return sum(plan_one_shot(workload, budget).units)
+    selecting, measuring = adaptive_units(mechanism, workload, budget)
+    return sum(selecting) + sum(map(sum, measuring))
+
+
 def _one_shot(what: Run) -> tuple[Measurements, Matrix]:
     measured = what.checkpoint.measurements()
+    if measured is None and what.checkpoint.table(0) is not None:
+        raise MeasurementError("the measurements are gone, and a table of them is there")
     if measured is None:
         plan = plan_one_shot(what.workload, what.budget, neighbours=what.neighbours)
         measured = measure(
@@ -211,21 +222,20 @@ def _adaptive(mechanism: Mechanism, what: Run) -> tuple[Measurements, Matrix]:
     selecting, measuring = adaptive_units(mechanism, what.workload, what.budget)
     total = what.checkpoint.measurements()
     epochs = what.checkpoint.epochs()
-    # Groups are kept before they are measured: the last ones count only if they were.
-    measured = 0 if total is None else total.workload.num_groups
-    done = 0
-    while done < len(epochs) and sum(map(len, epochs[: done + 1])) <= measured:
-        done += 1
-    epochs = epochs[:done]
+    done = _measured_epochs(what, total, epochs)
     table: Matrix | None = None
     for epoch in range(max(done - 1, 0), len(selecting)):
         table = what.begin() if epoch == 0 else what.checkpoint.table(epoch - 1)
         if table is None:
             raise MeasurementError(f"the table of epoch {epoch} is gone: the run cannot go on")
         if epoch >= done:
-            chosen = _select(what, table, epochs, len(measuring[epoch]), epoch, selecting[epoch])
-            epochs = [*epochs, list(chosen.groups)]
-            what.checkpoint.keep_epochs(epochs)
+            if epoch < len(epochs):  # selected, kept, and not measured yet
+                chosen = Selection(tuple(epochs[epoch]), what.noise(2 * epoch).private)
+            else:
+                size = len(measuring[epoch])
+                chosen = _select(what, table, epochs, size, epoch, selecting[epoch])
+                epochs = [*epochs, list(chosen.groups)]
+                what.checkpoint.keep_epochs(epochs)
             new = measure(
                 what.exact(),
                 chosen,
@@ -245,6 +255,28 @@ def _adaptive(mechanism: Mechanism, what: Run) -> tuple[Measurements, Matrix]:
     assert total is not None
     assert table is not None
     return total, table
+
+
+def _measured_epochs(what: Run, total: Measurements | None, epochs: list[list[int]]) -> int:
+    """How many epochs were measured; groups are kept before they are, so one may be left.
+
+    What does not add up is refused: to measure again what was measured would be to draw twice
+    under one charge.
+    """
+    groups = [group for epoch in epochs for group in epoch]
+    known = range(what.workload.num_groups)
+    measured = 0 if total is None else total.workload.num_groups
+    done = len(epochs)
+    if measured < len(groups):
+        done -= 1
+    if (
+        len(set(groups)) < len(groups)
+        or any(group not in known for group in groups)
+        or sum(map(len, epochs[:done])) != measured
+        or (total is None and what.checkpoint.table(0) is not None)
+    ):
+        raise MeasurementError("the epochs, the measurements and the tables do not fit together")
+    return done
 
 
 def _select(

@@ -1,6 +1,7 @@
 """Releases: a folder that holds all that may leave the house, and what a killed run goes on from.
 
     release.json         what it is: settings, versions, whether it is complete
+    run.json             what only the run needs: where the data and the ledger are
     schema.toml          the public schema
     workload.json, .npz  the questions
     measurements/        the noisy answers
@@ -9,7 +10,8 @@
     synthetic.parquet    the synthetic table
     privacy.json         what was promised and spent
 
-Every file is written whole or not at all. None holds a row of the data or an exact count.
+Every file is written whole or not at all. None holds a row of the data or an exact count. A saved
+release has no ``run.json``, nor the ledger or the lock of the run.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import hashlib
 import io
 import json
 import platform
+import zipfile
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -43,6 +46,11 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float64]
 
+# What reading a damaged file may raise.
+DAMAGED = (
+    *(OSError, EOFError, ValueError, LookupError, TypeError, AttributeError, zipfile.BadZipFile),
+    *(SchemaError, WorkloadError),
+)
 FORMAT = "private-gsd release"
 VERSION = 1
 
@@ -55,34 +63,41 @@ class Release:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+        self.folder = Path(folder).absolute()
 
     def __repr__(self) -> str:
-        return f"<Release {self.folder}>"
+        return f"<Release {self.folder.name}>"
 
-    @classmethod
-    def create(cls, folder: str | Path, settings: dict[str, Any], workload: Workload) -> Release:
-        """Begin a release; a folder that holds one already is refused.
+    def begin(self, settings: dict[str, Any], run: dict[str, Any], workload: Workload) -> None:
+        """Begin a release, in a folder that is locked and holds nothing of another one.
 
         Args:
-            folder: Where.
-            settings: All that a run needs to go on, for JSON.
+            settings: The settings of the run, for JSON.
+            run: What only this run needs, for JSON.
             workload: The questions.
         """
-        release = cls(folder)
-        if (release.folder / "release.json").exists():
+        if (self.folder / "release.json").exists():
             raise ReleaseError(
-                f"{release.folder}: holds a release already; go on with it ('private-gsd resume "
-                f"{release.folder}'), or choose another folder"
+                f"{self.folder}: holds a release already; go on with it ('private-gsd resume "
+                f"{self.folder}'), or choose another folder"
+            )
+        # What a killed beginning left is ours; anything else could be taken for it.
+        mine = {"schema.toml", "workload.json", "workload.npz", "run.json", ".lock"}
+        others = [path.name for path in self.folder.iterdir() if path.name not in mine]
+        others = [name for name in others if not (name.startswith(".") and name.endswith(".tmp"))]
+        if others:
+            raise ReleaseError(
+                f"{self.folder}: is not empty ({sorted(others)[0]!r} is there); a release needs a "
+                "folder of its own"
             )
         families, arrays = dump_workload(workload)
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **arrays)
-        with release._writing():
-            make_folder(release.folder)
-            write_durably(release.folder / "schema.toml", workload.schema.to_toml().encode())
-            write_durably(release.folder / "workload.npz", buffer.getvalue())
-            release._write("workload.json", {"families": families})
+        with self._writing():
+            write_durably(self.folder / "schema.toml", workload.schema.to_toml().encode())
+            write_durably(self.folder / "workload.npz", buffer.getvalue())
+            self._write("workload.json", {"families": families})
+            self._write("run.json", {**run, "place": self._place()})
             document = {
                 "format": FORMAT,
                 "version": VERSION,
@@ -90,8 +105,27 @@ class Release:
                 "settings": settings,
                 "software": _software(),
             }
-            release._write("release.json", document)
-        return release
+            self._write("release.json", document)
+
+    def _place(self) -> list[int]:
+        """What tells a folder from a copy of it."""
+        status = self.folder.stat()
+        return [status.st_dev, status.st_ino]
+
+    def tidy(self) -> None:
+        """Before anything is drawn: see that this is no copy, and remove what a kill left.
+
+        Two copies of a run that go on would draw different noise under the same charges.
+        """
+        if self.run.get("place") != self._place():
+            raise ReleaseError(
+                f"{self.folder}: is a copy of the folder in which the run began, and cannot go on; "
+                "go on there, or begin anew"
+            )
+        Measurements.tidy(self.folder / "measurements")
+        with self._writing():
+            for path in self.folder.glob(".*.tmp"):
+                path.unlink()
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:
@@ -111,12 +145,15 @@ class Release:
     def locked(self) -> Iterator[None]:
         """Nobody else works on this release meanwhile, or two runs would draw under one charge."""
         with self._writing():
+            make_folder(self.folder)
             file = (self.folder / ".lock").open("ab")
         with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 raise ReleaseError(f"{self.folder}: another process is working on it") from None
+            except OSError as error:
+                raise ReleaseError(f"{self.folder}: cannot be locked: {error.strerror}") from None
             yield
 
     @property
@@ -124,6 +161,14 @@ class Release:
         """The settings of the run."""
         settings: dict[str, Any] = self._document["settings"]
         return settings
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """What only the run needs; a release that was handed on has none."""
+        document = self._read("run.json")
+        if document is None:
+            raise ReleaseError(f"{self.folder}: has no run.json, and so no run to go on with")
+        return document
 
     @property
     def complete(self) -> bool:
@@ -142,7 +187,7 @@ class Release:
         try:
             with np.load(self.folder / "workload.npz", allow_pickle=False) as arrays:
                 return load_workload(self.schema, (document or {})["families"], dict(arrays))
-        except (OSError, ValueError, LookupError, SchemaError, WorkloadError) as error:
+        except DAMAGED as error:
             raise ReleaseError(f"{self.folder}: the workload cannot be read: {error}") from None
 
     @property
@@ -177,7 +222,13 @@ class Release:
     def epochs(self) -> list[list[int]]:
         """The groups that were selected, epoch by epoch."""
         document = self._read("epochs.json")
-        return [] if document is None else document["epochs"]
+        epochs = [] if document is None else document.get("epochs")
+        if not isinstance(epochs, list) or not all(
+            isinstance(epoch, list) and all(type(group) is int for group in epoch)
+            for epoch in epochs
+        ):
+            raise ReleaseError(f"{self.folder}: epochs.json is damaged")
+        return epochs
 
     def table(self, epoch: int) -> Matrix | None:
         """The encoded synthetic table at the end of an epoch."""
@@ -186,7 +237,7 @@ class Release:
             return None
         try:
             values: Matrix = np.load(path, allow_pickle=False)
-        except (OSError, ValueError) as error:
+        except DAMAGED as error:
             raise ReleaseError(f"{path}: cannot be read: {error}") from None
         return values
 
@@ -209,11 +260,10 @@ class Release:
                 if old.stem not in (f"table-{epoch}", f"table-{epoch - 1}"):
                     old.unlink(missing_ok=True)
 
-    def settle(self, **settings: Any) -> None:
-        """Add to the settings what is known only now."""
+    def note(self, **facts: Any) -> None:
+        """Keep a fact about the run."""
         with self._writing():
-            document = self._document
-            self._write("release.json", {**document, "settings": {**self.settings, **settings}})
+            self._write("run.json", {**self.run, **facts})
 
     def save(self, folder: str | Path) -> Release:
         """Copy a complete release to another folder, which must not hold one."""
@@ -224,9 +274,14 @@ class Release:
             raise ReleaseError(f"{other.folder}: holds a release already; choose another folder")
         with other._writing():
             make_folder(other.folder)
-            names = [path for path in sorted(self.folder.rglob("*")) if path.is_file()]
+            measured = json.loads((self.folder / "measurements/measurements.json").read_text())
+            names = ["schema.toml", "workload.npz", "workload.json", "epochs.json"]
+            names += [f"measurements/{measured['arrays']}", "measurements/measurements.json"]
             # The document comes last: without it there is no release.
-            for path in sorted(names, key=lambda path: path.name == "release.json"):
+            names += ["synthetic.parquet", "privacy.json", "release.json"]
+            for path in (self.folder / name for name in names):
+                if path.name == "epochs.json" and not path.exists():
+                    continue
                 target = other.folder / path.relative_to(self.folder)
                 make_folder(target.parent)
                 write_durably(target, path.read_bytes())
@@ -249,6 +304,8 @@ class Release:
         document = self._read("release.json")
         if document is None:
             raise ReleaseError(f"{self.folder}: holds no release (there is no release.json)")
+        if not isinstance(document.get("settings"), dict) or "complete" not in document:
+            raise ReleaseError(f"{self.folder}: release.json is damaged")
         return document
 
     def _read(self, name: str) -> dict[str, Any] | None:

@@ -10,26 +10,28 @@ import weakref
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pyarrow as pa
 
 from private_gsd.answering import answer
-from private_gsd.encoding import Encoder
-from private_gsd.errors import BudgetError, ReleaseError, SchemaError
+from private_gsd.encoding import Encoder, Invalid
+from private_gsd.errors import BudgetError, LedgerError, ReleaseError, SchemaError, WorkloadError
 from private_gsd.genetic import GeneticConfig, evolve
 from private_gsd.genetic.domain import columns_of, random_table
-from private_gsd.mechanism import Mechanism, Run
+from private_gsd.mechanism import Mechanism, Run, planned_units
 from private_gsd.mechanism import run as run_mechanism
 from private_gsd.privacy.accountant import LedgerAccountant
-from private_gsd.privacy.budget import Budget, default_delta
+from private_gsd.privacy.budget import Budget, default_delta, units_to_rho
 from private_gsd.privacy.ledger import Ledger
 from private_gsd.privacy.mechanisms import InsecureSeededNoise, SecureNoise
 from private_gsd.release import Release
+from private_gsd.schema import Schema
 from private_gsd.sources import Source, open_source
 from private_gsd.workloads import Workload
 from private_gsd.workloads.checks import whole
+from private_gsd.workloads.serial import dump_workload
 from private_gsd.workloads.specs import default_specs, workload_of
 
 if TYPE_CHECKING:
@@ -37,10 +39,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from private_gsd.answering import ExactAnswers
     from private_gsd.genetic import Progress
     from private_gsd.measurement import Measurements
     from private_gsd.privacy.mechanisms import NoiseSource
-    from private_gsd.schema import Schema
 
     Matrix = NDArray[np.float64]
     # What is being done, and how far: rows that went by, or the progress of a search.
@@ -51,9 +53,10 @@ if TYPE_CHECKING:
 class StepAccountant:
     """Pays for one step of a run, once: a step that was paid for before the run died is not again.
 
-    What was drawn then died with the process, since all that a run learns is kept before it is
-    used; so one charge stands for one release still. The release's lock keeps two processes from
-    drawing under the same charge.
+    One charge stands for one release still. All that a run learns is kept before it is used or
+    shown, so that what was drawn and not kept died with the process; what it may have left on the
+    disk is removed before the next draw; what was kept is never drawn again; and neither two
+    processes nor two copies of the folder can go on with one run (see ``Release``).
     """
 
     ledger: Ledger
@@ -64,10 +67,10 @@ class StepAccountant:
         """The charge's number, new or old."""
         for paid in self.ledger.charges(self.dataset):
             if paid.run == self.run:
-                if (paid.units, paid.mechanism) != (units, mechanism):
+                if (paid.units, paid.mechanism, paid.groups) != (units, mechanism, tuple(groups)):
                     raise BudgetError(
-                        f"run {self.run!r} has paid {paid.units:,} units for {paid.mechanism} "
-                        f"before, and now asks for {units:,} for {mechanism}"
+                        f"run {self.run!r} has paid for something else before; its release was "
+                        "changed, and cannot go on"
                     )
                 return str(paid.id)
         accountant = LedgerAccountant(self.ledger, self.dataset, self.run)
@@ -95,9 +98,10 @@ class Synthesizer:
         split: Of the adaptive mechanism, how much goes to selecting.
         rows: How many rows the synthetic table has, N' in the paper.
         random_state: Of the search; privacy does not depend on it.
-        ledger: The ledger file to charge; by default one in the release.
-        dataset: The dataset's name in it. One that it does not know is added, with this budget as
-            the total that may ever be spent on it.
+        ledger: The ledger file to charge. By default each fit has one of its own, and nobody adds
+            up what several spend on the same table.
+        dataset: The dataset's name in it. A ledger that does not exist yet is made, with this
+            budget as the total that may ever be spent on the dataset.
         release: The folder of the release; by default a temporary one (see ``Release.save``).
         conversion: From (ε, δ) to ρ, "tight" or "paper".
         invalid: What to do with values outside the schema, "error" or "coerce".
@@ -179,65 +183,91 @@ class Synthesizer:
             tell: Told of progress: "answering" and a number of rows, "searching" and its
                 progress.
         """
-        if self.schema.drafted:
-            raise SchemaError(
-                "the schema is a draft: its values and bounds were learned from the data, and a "
-                "release would disclose them; replace them by public knowledge, and delete the "
-                "line 'drafted = true'"
-            )
-        mechanism = self._mechanism()
-        self._config()
-        if self.delta is not None:
-            Budget.from_epsilon(self.epsilon, self.delta, self.conversion)  # type: ignore[arg-type]
-        given = self.workload
-        if given is None:
-            given = default_specs(self.schema)
+        self._check()
+        given = default_specs(self.schema) if self.workload is None else self.workload
         workload = given if isinstance(given, Workload) else workload_of(self.schema, given)
+        if workload.schema != self.schema:
+            raise WorkloadError("the workload is of another schema than the synthesizer")
+        dump_workload(workload)  # what cannot be saved is found now
+        folder = None if self.folder is None else Path(self.folder)
+        if folder is not None and (folder / "release.json").exists():
+            raise ReleaseError(
+                f"{folder}: holds a release already; go on with it ('private-gsd resume "
+                f"{folder}'), or choose another folder"
+            )
         source = open_source(data, self.schema)
-        folder = self.folder
-        temporary = None
+        exact = self._answer(workload, source, tell)
+        delta = default_delta(exact.rows) if self.delta is None else float(self.delta)
+        budget = Budget.from_epsilon(self.epsilon, delta, self.conversion)  # type: ignore[arg-type]
+        release = Release(folder or Path(tempfile.mkdtemp(prefix="private-gsd-")) / "release")
         if folder is None:
-            temporary = tempfile.mkdtemp(prefix="private-gsd-")
-            folder = Path(temporary) / "release"
+            weakref.finalize(release, shutil.rmtree, release.folder.parent, ignore_errors=True)
         settings = {
             **{name: getattr(self, name) for name in SAVED},
-            "mechanism": mechanism.name,
+            "delta": delta,
+            "people": exact.rows,
+        }
+        run = {
+            "run": secrets.token_hex(8),
             "ledger": None if self.ledger is None else str(Path(self.ledger).absolute()),
             "data": str(Path(data).absolute()) if isinstance(data, str | Path) else None,
-            "run": secrets.token_hex(8),
-            "people": None,
+            "creates": False,  # whether the run makes its ledger
+            "opened": False,  # whether it has one that may hold charges
         }
-        release = Release.create(folder, settings, workload)
-        if temporary is not None:
-            weakref.finalize(release, shutil.rmtree, temporary, ignore_errors=True)
-        self._go(release, source, tell)
+        with release.locked():
+            release.begin(settings, run, workload)
+            self._run(release, budget, lambda: exact, tell)
+        self._release, self._source = release, source
         return self
 
     @classmethod
     def resume(
-        cls, folder: str | Path, data: Any = None, *, tell: Tell | None = None
+        cls,
+        folder: str | Path,
+        data: Any = None,
+        *,
+        threads: int | None = None,
+        tell: Tell | None = None,
     ) -> Synthesizer:
         """Go on with a run that was killed; nothing is spent twice.
 
         Args:
             folder: The release.
             data: The table, where the run still needs it and was not given a path.
+            threads: How many to use; all cores by default.
             tell: Told of progress.
         """
         release = Release.load(folder)
         settings = release.settings
-        synth = cls(
-            release.schema,
-            settings["epsilon"],
-            **{name: settings[name] for name in SAVED if name != "epsilon"},
-            mechanism=settings["mechanism"],
-            ledger=settings["ledger"],
-            release=folder,
-        )
-        if data is None:
-            data = settings["data"]
-        source = None if data is None else open_source(data, release.schema)
-        synth._go(release, source, tell)
+        missing = [name for name in (*SAVED, "people") if name not in settings]
+        if missing:
+            raise ReleaseError(f"{release.folder}: release.json is damaged: no {missing[0]!r}")
+        synth = cls(release.schema, **{name: settings[name] for name in SAVED}, release=folder)
+        synth.threads = threads
+        synth._check()
+        synth._release = release
+        if release.complete:
+            return synth
+        budget = Budget.from_epsilon(synth.epsilon, settings["delta"], synth.conversion)  # type: ignore[arg-type]
+
+        @cache
+        def exact() -> ExactAnswers:
+            again = release.run["data"] if data is None else data
+            if again is None:
+                raise ReleaseError(
+                    f"{release.folder}: the run still needs the table; give it again"
+                )
+            synth._source = open_source(again, release.schema)
+            found = synth._answer(release.workload, synth._source, tell)
+            if found.rows != settings["people"]:
+                raise ReleaseError(
+                    f"{release.folder}: the table has another number of rows than the one that the "
+                    "run began with"
+                )
+            return found
+
+        with release.locked():
+            synth._run(release, budget, exact, tell)
         return synth
 
     def sample(self, number: int | None = None) -> Any:
@@ -257,62 +287,86 @@ class Synthesizer:
             split=self.split,  # type: ignore[arg-type]
         )
 
-    def _config(self) -> GeneticConfig:
-        whole("random_state", self.random_state, 0, 2**31 - 1)
-        return GeneticConfig(rows=self.rows)
+    def _check(self) -> None:
+        """Refuse what makes no sense, before anything is read, made or spent."""
+        if not isinstance(self.schema, Schema):
+            raise SchemaError(f"schema must be a Schema, not {type(self.schema).__name__}")
+        if self.schema.drafted:
+            raise SchemaError(
+                "the schema is a draft: its values and bounds were learned from the data, and a "
+                "release would disclose them; replace them by public knowledge, and delete the "
+                "line 'drafted = true'"
+            )
+        mechanism = self._mechanism()
+        self.epochs, self.groups = mechanism.epochs, mechanism.groups
+        self.rows = GeneticConfig(rows=self.rows).rows
+        self.random_state = whole("random_state", self.random_state, 0, 2**31 - 1)
+        if self.threads is not None:
+            self.threads = whole("threads", self.threads, 1, 1024)
+        if self.insecure_noise_seed is not None:
+            seed = whole("insecure_noise_seed", self.insecure_noise_seed, 0, 2**63 - 1)
+            self.insecure_noise_seed = seed
+        if self.invalid not in get_args(Invalid):
+            raise SchemaError(f"invalid must be 'error' or 'coerce', not {self.invalid!r}")
+        # With some delta, if it is not known yet: the rest is checked all the same.
+        stand_in = 1e-9 if self.delta is None else self.delta
+        Budget.from_epsilon(self.epsilon, stand_in, self.conversion)  # type: ignore[arg-type]
+        self.epsilon = float(self.epsilon)
+        if not isinstance(self.dataset, str):
+            raise LedgerError(f"dataset must be a line of text, not {self.dataset!r}")
+        for name in ("ledger", "folder"):
+            if not isinstance(getattr(self, name), str | Path | None):
+                raise ReleaseError(f"{name} must be a path, not {getattr(self, name)!r}")
 
-    def _go(self, release: Release, source: Source | None, tell: Tell | None) -> None:
-        """Run, or go on with, what a release says."""
-        with release.locked():
-            if not release.complete:
-                self._run(release, source, tell)
-        self._release, self._source = release, source
-
-    def _run(self, release: Release, source: Source | None, tell: Tell | None) -> None:
-        workload = release.workload
-
+    def _answer(self, workload: Workload, source: Source, tell: Tell | None) -> ExactAnswers:
         def went_by(rows: int) -> None:
             if tell is not None:
                 tell("answering", rows)
 
-        @cache
-        def exact() -> Any:
-            if source is None:
-                raise ReleaseError(
-                    f"{release.folder}: the run still needs the table; give it again"
-                )
-            found = answer(
-                workload,
-                source,
-                invalid=self.invalid,  # type: ignore[arg-type]
-                threads=self.threads,
-                progress=went_by,
-            )
-            if release.settings["people"] not in (None, found.rows):
-                raise ReleaseError(
-                    f"{release.folder}: the table has another number of rows than the one that the "
-                    "run began with"
-                )
-            return found
+        return answer(
+            workload,
+            source,
+            invalid=self.invalid,  # type: ignore[arg-type]
+            threads=self.threads,
+            progress=went_by,
+        )
 
-        if release.settings["people"] is None:
-            rows = exact().rows
-            delta = default_delta(rows) if self.delta is None else self.delta
-            release.settle(people=rows, delta=delta)
-        settings = release.settings
-        budget = Budget.from_epsilon(self.epsilon, settings["delta"], self.conversion)  # type: ignore[arg-type]
-        with Ledger(settings["ledger"] or release.folder / "ledger.db") as ledger:
-            if self.dataset not in [account.dataset for account in ledger.accounts()]:
-                ledger.add_dataset(self.dataset, budget)
-            _, table = run_mechanism(
-                self._mechanism(),
+    def _run(
+        self,
+        release: Release,
+        budget: Budget,
+        exact: Callable[[], ExactAnswers],
+        tell: Tell | None,
+    ) -> None:
+        """Run, or go on with, what a release says; it is locked."""
+        release.tidy()
+        run = release.run
+        mechanism, workload = self._mechanism(), release.workload
+        path = Path(run["ledger"] or release.folder / "ledger.db")
+        if not path.exists():
+            if run["opened"]:
+                raise LedgerError(f"{path}: the ledger that the run has paid is gone")
+            release.note(creates=True)
+        with Ledger(path) as ledger:
+            if release.run["creates"] and not run["opened"]:
+                ledger.add_dataset(self.dataset, budget)  # the same again is no error
+            mine = [c for c in ledger.charges(self.dataset) if c.run.startswith(run["run"])]
+            needed = planned_units(mechanism, workload, budget) - sum(c.units for c in mine)
+            account = ledger.account(self.dataset)
+            if needed > account.remaining:
+                raise BudgetError(
+                    f"{path}: dataset {self.dataset!r}: the run will need rho "
+                    f"{units_to_rho(needed):.6g}, and rho {units_to_rho(account.remaining):.6g} "
+                    "remains. Nothing was charged or released. Measure less, or with more noise"
+                )
+            release.note(opened=True)
+            measured, table = run_mechanism(
+                mechanism,
                 Run(
                     workload=workload,
                     budget=budget,
                     exact=exact,
-                    pay=lambda step: StepAccountant(
-                        ledger, self.dataset, f"{settings['run']} {step}"
-                    ),
+                    pay=lambda step: StepAccountant(ledger, self.dataset, f"{run['run']} {step}"),
                     noise=self._noise,
                     project=lambda measured, start, number: self._project(
                         measured, start, number, tell
@@ -321,6 +375,9 @@ class Synthesizer:
                     checkpoint=release,
                 ),
             )
+            mine = [c for c in ledger.charges(self.dataset) if c.run.startswith(run["run"])]
+            if not set(measured.charges) <= {str(charge.id) for charge in mine}:
+                raise LedgerError(f"{path}: does not know what paid for these measurements")
             record = ledger.privacy_record(self.dataset)
         release.finish(Encoder(release.schema).decode(table), record)
 
@@ -344,7 +401,7 @@ class Synthesizer:
 
         found = evolve(
             measured,
-            self._config(),
+            GeneticConfig(rows=self.rows),
             seed=self.random_state * 2**20 + number,
             start=start,
             threads=self.threads,
@@ -357,8 +414,8 @@ class Synthesizer:
 
 # What a release must know of the settings to go on.
 SAVED = (
-    *("epsilon", "delta", "epochs", "groups", "split", "rows", "random_state", "dataset"),
-    *("conversion", "invalid", "threads", "insecure_noise_seed"),
+    *("epsilon", "delta", "mechanism", "epochs", "groups", "split", "rows", "random_state"),
+    *("dataset", "conversion", "invalid", "insecure_noise_seed"),
 )
 
 

@@ -31,7 +31,7 @@ def workload_of(schema: Schema, specs: Sequence[str]) -> Workload:
     >>> workload_of(datasets.census_schema(), ["categorical:1", "tree:1:3"])
     <Workload of 244 queries in 24 groups: marginals>
     """
-    if isinstance(specs, str) or not specs:
+    if not isinstance(specs, list | tuple) or not specs:
         raise WorkloadError(f"name at least one workload: {'; '.join(KINDS.values())}")
     parts = [_one(schema, spec) for spec in specs]
     total = parts[0]
