@@ -34,16 +34,17 @@ from private_gsd.errors import (
 )
 from private_gsd.genetic import GeneticConfig, evolve
 from private_gsd.measurement import Measurements
-from private_gsd.mechanism import Mechanism, adaptive_units
+from private_gsd.mechanism import Mechanism, adaptive_units, choose
 from private_gsd.privacy.budget import Budget
 from private_gsd.privacy.ledger import Ledger
+from private_gsd.privacy.plan import plan_one_shot
 from private_gsd.release import Release
 from private_gsd.synthesizer import Synthesizer
 from private_gsd.workloads.specs import default_specs, workload_of
 
 SCHEMA = datasets.census_schema().select(["sex", "age", "marital", "citizen", "tenure"])
 TABLE = datasets.census(800, seed=2).select(SCHEMA.names)
-SMALL: dict[str, Any] = {"rows": 60, "threads": 1}
+SMALL: dict[str, Any] = {"rows": 60, "threads": 1, "mechanism": "one-shot"}
 ADAPTIVE: dict[str, Any] = {
     **SMALL,
     "mechanism": "adaptive",
@@ -127,6 +128,17 @@ def test_how_an_adaptive_budget_is_split() -> None:
     # No more epochs than there are groups to measure, and the last may be smaller.
     many = Mechanism(name="adaptive", epochs=50, groups=4)
     assert [len(part) for part in adaptive_units(many, workload, budget)[1]] == [4, 2]
+
+
+def test_auto_chooses_from_public_facts() -> None:
+    """Adaptive where one-shot noise would be more than a tenth of the rows."""
+    for epsilon, name in ((10.0, "one-shot"), (0.02, "adaptive")):
+        settings = Synthesizer(SCHEMA, epsilon, rows=60).fit(TABLE).release.settings
+        assert settings["mechanism"] == name
+    workload, budget = workload_of(SCHEMA, ["categorical:2"]), Budget.from_epsilon(1.0, 1e-6)
+    noise = max(share.scale for share in plan_one_shot(workload, budget).shares)
+    assert choose(workload, budget, int(11 * noise)).name == "one-shot"
+    assert choose(workload, budget, int(9 * noise)).name == "adaptive"
 
 
 class Killed(BaseException):

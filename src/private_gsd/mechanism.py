@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 Name = Literal["one-shot", "adaptive"]
 Split = Literal["half", "tenth"]
 
+# With more one-shot noise than this share of the rows, adaptive does better. Measured on all 3-way
+# marginals of ACS data: at 0.33 by 14 % in the mean error, at 0.10 by 5 %, at 0.05 worse by 16 %.
+DROWNED = 0.1
 # The part of the budget that selecting gets, where the rest is for measuring.
 SPLITS: dict[str, tuple[int, int]] = {"half": (1, 1), "tenth": (1, 9)}
 
@@ -162,6 +165,17 @@ def run(mechanism: Mechanism, what: Run) -> tuple[Measurements, Matrix]:
     if mechanism.name == "one-shot":
         return _one_shot(what)
     return _adaptive(mechanism, what)
+
+
+def choose(workload: Workload, budget: Budget, rows: int) -> Mechanism:
+    """One-shot, or adaptive where its noise would drown a tenth of the table; see docs/results.md.
+
+    The choice is made from public facts alone: the workload, the budget and the number of rows.
+    """
+    noise = max(share.scale for share in plan_one_shot(workload, budget).shares)
+    if noise > rows * DROWNED:
+        return Mechanism(name="adaptive", epochs=10, groups=1)
+    return Mechanism(name="one-shot")
 
 
 def planned_units(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:

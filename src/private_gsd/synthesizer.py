@@ -20,7 +20,7 @@ from private_gsd.encoding import Encoder, Invalid
 from private_gsd.errors import BudgetError, LedgerError, ReleaseError, SchemaError, WorkloadError
 from private_gsd.genetic import GeneticConfig, evolve
 from private_gsd.genetic.domain import columns_of, random_table
-from private_gsd.mechanism import Mechanism, Run, planned_units
+from private_gsd.mechanism import Mechanism, Run, choose, planned_units
 from private_gsd.mechanism import run as run_mechanism
 from private_gsd.privacy.accountant import LedgerAccountant
 from private_gsd.privacy.budget import Budget, default_delta, units_to_rho
@@ -92,7 +92,8 @@ class Synthesizer:
         delta: By default 1/N², N the number of rows, which is public.
         workload: The questions: a workload, or names such as "categorical:2"; by default all pairs
             of discrete columns, and every discrete column by every number.
-        mechanism: "one-shot" or "adaptive"; see ``Mechanism``.
+        mechanism: "one-shot", "adaptive" (see ``Mechanism``), or "auto", which chooses from the
+            workload, the budget and the number of rows alone (see ``choose``).
         epochs: Of the adaptive mechanism.
         groups: Of the adaptive mechanism, selected in an epoch.
         split: Of the adaptive mechanism, how much goes to selecting.
@@ -116,7 +117,7 @@ class Synthesizer:
         *,
         delta: float | None = None,
         workload: Workload | Sequence[str] | None = None,
-        mechanism: str = "one-shot",
+        mechanism: str = "auto",
         epochs: int = 25,
         groups: int = 1,
         split: str = "half",
@@ -202,8 +203,14 @@ class Synthesizer:
         release = Release(folder or Path(tempfile.mkdtemp(prefix="private-gsd-")) / "release")
         if folder is None:
             weakref.finalize(release, shutil.rmtree, release.folder.parent, ignore_errors=True)
+        chosen = self._mechanism()
+        if self.mechanism == "auto":
+            chosen = choose(workload, budget, exact.rows)
         settings = {
             **{name: getattr(self, name) for name in SAVED},
+            "mechanism": chosen.name,
+            "epochs": chosen.epochs,
+            "groups": chosen.groups,
             "delta": delta,
             "people": exact.rows,
         }
@@ -216,7 +223,7 @@ class Synthesizer:
         }
         with release.locked():
             release.begin(settings, run, workload)
-            self._run(release, budget, lambda: exact, tell)
+            self._run(release, chosen, budget, lambda: exact, tell)
         self._release, self._source = release, source
         return self
 
@@ -267,7 +274,7 @@ class Synthesizer:
             return found
 
         with release.locked():
-            synth._run(release, budget, exact, tell)
+            synth._run(release, synth._mechanism(), budget, exact, tell)
         return synth
 
     def sample(self, number: int | None = None) -> Any:
@@ -281,7 +288,7 @@ class Synthesizer:
 
     def _mechanism(self) -> Mechanism:
         return Mechanism(
-            name=self.mechanism,  # type: ignore[arg-type]
+            name="one-shot" if self.mechanism == "auto" else self.mechanism,  # type: ignore[arg-type]
             epochs=self.epochs,
             groups=self.groups,
             split=self.split,  # type: ignore[arg-type]
@@ -334,6 +341,7 @@ class Synthesizer:
     def _run(
         self,
         release: Release,
+        mechanism: Mechanism,
         budget: Budget,
         exact: Callable[[], ExactAnswers],
         tell: Tell | None,
@@ -341,7 +349,7 @@ class Synthesizer:
         """Run, or go on with, what a release says; it is locked."""
         release.tidy()
         run = release.run
-        mechanism, workload = self._mechanism(), release.workload
+        workload = release.workload
         path = Path(run["ledger"] or release.folder / "ledger.db")
         if not path.exists():
             if run["opened"]:

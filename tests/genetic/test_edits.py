@@ -218,6 +218,15 @@ def test_atoms_without_a_value_are_barred() -> None:
     assert {round(value * 10) / 10 for value in state.values[:, 1]} == set(state.values[:, 1])
 
 
+def test_cuts_that_rounding_puts_beside_the_grid() -> None:
+    """0.1 * 3 is more than 0.3, though ten times it is 3."""
+    schema = Schema([Real("x", lower=0, upper=1, decimals=1)])
+    workload = workloads.range_marginals(schema, {"x": [(0.0, 0.1 * 3), (0.1 * 3, 1.0)]})
+    columns = Objective(measured(workload, np.random.default_rng(0)), "equal").problem.columns
+    assert columns.lasts.tolist() == [3, 10]
+    assert columns.firsts.tolist() == [0, 4]
+
+
 @given(st.data())
 def test_random_tables_are_of_the_domain_and_cover_it(data: st.DataObject) -> None:
     schema, _ = data.draw(examples())

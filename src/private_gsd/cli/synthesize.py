@@ -15,7 +15,7 @@ from rich.markup import escape
 
 from private_gsd.cli import output
 from private_gsd.errors import GsdError, ReleaseError
-from private_gsd.mechanism import Mechanism, adaptive_units
+from private_gsd.mechanism import Mechanism, adaptive_units, choose
 from private_gsd.privacy.budget import Budget, default_delta, units_to_rho
 from private_gsd.privacy.mechanisms import gaussian_scale
 from private_gsd.privacy.plan import plan_one_shot
@@ -35,7 +35,9 @@ DeltaOption = Annotated[float | None, typer.Option(help="By default 1 / rows²."
 WorkloadOption = Annotated[
     list[str] | None, typer.Option("--workload", help="Repeatable: " + "; ".join(KINDS.values()))
 ]
-MechanismOption = Annotated[Literal["one-shot", "adaptive"], typer.Option(help="How to spend it.")]
+MechanismOption = Annotated[
+    Literal["auto", "one-shot", "adaptive"], typer.Option(help="How to spend it.")
+]
 EpochsOption = Annotated[int, typer.Option(help="Of the adaptive mechanism.")]
 GroupsOption = Annotated[int, typer.Option(help="Of the adaptive mechanism, an epoch.")]
 RowsOption = Annotated[int, typer.Option(help="How many synthetic rows.")]
@@ -53,7 +55,7 @@ def plan(
     epsilon: EpsilonOption,
     delta: DeltaOption = None,
     workload: WorkloadOption = None,
-    mechanism: MechanismOption = "one-shot",
+    mechanism: MechanismOption = "auto",
     epochs: EpochsOption = 25,
     groups: GroupsOption = 1,
     as_json: JsonOption = False,
@@ -72,12 +74,16 @@ def plan(
             for batch in output.with_progress(source.batches(), "Counting rows", None)
         )
     budget = Budget.from_epsilon(epsilon, default_delta(people) if delta is None else delta)
-    if mechanism == "one-shot":
+    how = Mechanism()
+    if mechanism == "auto":
+        how = choose(asked, budget, people)
+    elif mechanism == "adaptive":
+        how = Mechanism(name=mechanism, epochs=epochs, groups=groups)
+    if how.name == "one-shot":
         planned = plan_one_shot(asked, budget)
         lines = planned.describe().splitlines()
         scales = np.array([share.scale for share in planned.shares])
     else:
-        how = Mechanism(name=mechanism, epochs=epochs, groups=groups)
         selecting, measuring = adaptive_units(how, asked, budget)
         squares = asked.squared_sensitivities()
         units = measuring[0][0]
@@ -99,14 +105,17 @@ def plan(
             "epsilon": budget.epsilon,
             "delta": budget.delta,
             "rho": budget.rho,
-            "mechanism": mechanism,
+            "mechanism": how.name,
             "noise_rows": [float(scales.min()), float(scales.max())],
             "mean_error_share": [float(error.min() / people), float(error.max() / people)],
         }
         typer.echo(json.dumps(document, indent=2))
         return
     say = output.out.print
-    say(f"{people:,} rows, {asked.size:,} queries in {asked.num_groups:,} groups", soft_wrap=True)
+    say(
+        f"{people:,} rows, {asked.size:,} queries in {asked.num_groups:,} groups, {how.name}",
+        soft_wrap=True,
+    )
     for line in lines:
         say(escape(line), soft_wrap=True)
     say(
@@ -129,7 +138,7 @@ def synthesize(
     dataset: Annotated[str | None, typer.Option(help="The dataset's name in the ledger.")] = None,
     delta: DeltaOption = None,
     workload: WorkloadOption = None,
-    mechanism: MechanismOption = "one-shot",
+    mechanism: MechanismOption = "auto",
     epochs: EpochsOption = 25,
     groups: GroupsOption = 1,
     rows: RowsOption = 2000,
