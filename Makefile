@@ -54,6 +54,7 @@ bench: install
 	@$(BIN)/python -m benchmarks.answering
 	@$(BIN)/python -m benchmarks.noise
 	@$(BIN)/python -m benchmarks.genetic
+	@$(BIN)/python -m benchmarks.endtoend
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo
