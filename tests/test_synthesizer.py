@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -347,6 +348,35 @@ def test_a_ledger_that_cannot_pay_for_the_whole_run(tmp_path: Path) -> None:
         Synthesizer(SCHEMA, 0.1, ledger=tmp_path / "l.db", dataset="tabel", **SMALL).fit(TABLE)
     with Ledger(tmp_path / "l.db") as ledger:
         assert ledger.charges("table") == []
+
+
+@pytest.mark.parametrize("settings", [SMALL, ADAPTIVE], ids=["one-shot", "adaptive"])
+def test_a_disk_that_is_full(settings: dict[str, Any], tmp_path: Path) -> None:
+    """At any write: one clear error, and the run goes on when there is room again."""
+    real = measurement.write_durably
+    for full_at in range(40):
+        folder = tmp_path / str(full_at)
+        writes = []
+
+        def write(path: Path, content: bytes) -> None:
+            writes.append(path)  # noqa: B023
+            if len(writes) > full_at:  # noqa: B023
+                raise OSError(errno.ENOSPC, "No space left on device")
+            real(path, content)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(measurement, "write_durably", write)
+            patch.setattr(release_module, "write_durably", write)
+            try:
+                Synthesizer(SCHEMA, epsilon=1.0, release=folder, **settings).fit(TABLE)
+                break
+            except GsdError as error:
+                assert "No space left on device" in str(error)
+        if (folder / "release.json").exists():
+            assert Synthesizer.resume(folder, TABLE).release.complete
+        else:
+            Synthesizer(SCHEMA, epsilon=1.0, release=folder, **settings).fit(TABLE)
+    assert full_at > 8
 
 
 def test_one_shot_goes_on_without_the_data(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pyarrow
 import pyarrow.parquet
@@ -15,7 +16,7 @@ import pytest
 
 import private_gsd
 from private_gsd import Schema
-from private_gsd.measurement import Measurements
+from private_gsd.release import Release
 
 SCHEMA = '[columns.age]\nkind = "integer"\nlower = 0\nupper = 120\n'
 
@@ -171,9 +172,15 @@ def test_demo(tmp_path: Path) -> None:
     assert Schema.read(tmp_path / "demo" / "drafted.toml").drafted
     assert not Schema.read(tmp_path / "demo" / "schema.toml").drafted
     assert (tmp_path / "demo" / "census.parquet").exists()
-    assert "55,069 queries: redacted" in out
-    assert "knows of epsilon = 1 spent" in out
-    assert Measurements.load(tmp_path / "demo" / "measurements").private
+    assert "5,000 synthetic rows" in out
+    assert "rho-zero-concentrated differentially private" in out
+    assert "Over all 55,069 questions the synthetic table is off by" in out
+    release = Release.load(tmp_path / "demo" / "release")
+    assert release.complete
+    assert release.privacy["private"]
+    picture = ElementTree.parse(tmp_path / "demo" / "comparison.svg")
+    texts = {text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")}
+    assert set(release.schema.names) <= texts
     shown, _ = run("ledger", "show", "demo/ledger.db", cwd=tmp_path)
     assert "discrete gaussian" in shown
     run("schema", "check", "demo/schema.toml", "demo/census.parquet", cwd=tmp_path)

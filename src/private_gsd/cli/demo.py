@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,19 +15,17 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from private_gsd import datasets, workloads
-from private_gsd.answering import answer
+from private_gsd import datasets
+from private_gsd.answering import query_errors
 from private_gsd.cli import output
+from private_gsd.cli.picture import comparison
 from private_gsd.errors import GsdError
-from private_gsd.genetic import GeneticConfig, evolve
-from private_gsd.measurement import measure
-from private_gsd.privacy.accountant import LedgerAccountant
 from private_gsd.privacy.budget import Budget, default_delta
-from private_gsd.privacy.ledger import Ledger
-from private_gsd.privacy.mechanisms import SecureNoise
 from private_gsd.privacy.plan import plan_one_shot
 from private_gsd.schema import Discrete, Integer, Schema
 from private_gsd.sources import open_source
+from private_gsd.synthesizer import Synthesizer
+from private_gsd.workloads.specs import default_specs, workload_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +46,7 @@ DOMAIN_WIDTH = 25  # the table then fits a terminal of 80
 
 
 def demo(
-    rows: Annotated[int, typer.Option(min=1, help="How many people to simulate.")] = 100_000,
+    rows: Annotated[int, typer.Option(min=2, help="How many people to simulate.")] = 100_000,
     folder: Annotated[
         Path, typer.Option("--output", "-o", help="Where to leave the files.")
     ] = Path("demo"),
@@ -55,9 +54,9 @@ def demo(
     """Show what private-gsd does, on a simulated census (no real person is in it)."""
     names = (
         *("census.parquet", "drafted.toml", "schema.toml"),
-        *("ledger.db", "measurements", "synthetic.csv"),
+        *("ledger.db", "release", "synthetic.csv", "comparison.svg"),
     )
-    data, drafted, public = (folder / name for name in names[:3])
+    data, drafted, public, ledger, release, synthetic, picture = (folder / name for name in names)
     _own(folder, names)
     say = output.out.print
 
@@ -89,78 +88,62 @@ def demo(
         f"{seconds:.2f} s ({1e6 * seconds / summary.rows:.2f} µs a row)."
     )
     say("These figures are exact, which only a simulated table allows.\n")
-    measured = _measure(folder, data, schema, rows)
-    _evolve(folder / "synthetic.csv", data, measured)
+
+    workload = workload_of(schema, default_specs(schema))
+    budget = Budget.from_epsilon(1.0, default_delta(rows))
+    say(
+        f"[bold]5. A plan.[/] {workload.size:,} questions: every pair of categories, and every "
+        "category by every number. The budget is split before anything is spent:",
+        soft_wrap=True,
+    )
+    for line in plan_one_shot(workload, budget).describe(limit=2).splitlines():
+        say(f"   {escape(line)}", soft_wrap=True)
+
+    say("[bold]6. A release[/]: answered in one pass, paid for, measured with noise, evolved")
+    start = time.perf_counter()
+    synth = Synthesizer(
+        schema,
+        epsilon=1.0,
+        rows=SYNTHETIC_ROWS,
+        workload=workload,
+        mechanism="one-shot",
+        ledger=ledger,
+        dataset="census",
+        release=release,
+    )
+    with output.run_progress("Compiling the search (once)") as tell:
+        synth.fit(data, tell=tell)
+    table = synth.release.synthetic
+    pyarrow.csv.write_csv(table, synthetic)
+    say(
+        f"   {table.num_rows:,} synthetic rows in {time.perf_counter() - start:.1f} s: "
+        f"{escape(str(synthetic))}; all that may leave the house: {escape(str(release))}",
+        soft_wrap=True,
+    )
+    say(f"   {escape(synth.release.privacy['guarantee'])}", soft_wrap=True)
+
+    say("[bold]7. How good it is[/], which only a simulated table may show for nothing:")
+    measured = synth.release.measurements()
+    assert measured is not None
+    say(_beside(data, synthetic, measured))
+    errors = query_errors(workload, data, table)
+    say(
+        f"   Over all {workload.size:,} questions the synthetic table is off by "
+        f"{errors.mean:.2%} of the people on average, and by {errors.max:.1%} at most.",
+        soft_wrap=True,
+    )
+    made = Summary(schema)
+    made.add(synth.release.matrix)
+    picture.write_text(comparison(schema, summary.counts, made.counts), encoding="utf-8")
+    say(f"   A picture of both tables, column by column: {escape(str(picture))}", soft_wrap=True)
     say(
         "\n[bold]Your own table:[/]\n"
         "  private-gsd schema draft YOUR.csv -o schema.toml   (then edit it: public facts only)\n"
-        "  private-gsd schema check schema.toml YOUR.csv",
+        "  private-gsd plan YOUR.csv --schema schema.toml --epsilon 1\n"
+        "  private-gsd synthesize YOUR.csv --schema schema.toml --epsilon 1 -o synthetic.csv "
+        "--release release --ledger ledger.db",
         soft_wrap=True,
     )
-
-
-def _measure(folder: Path, data: Path, schema: Schema, rows: int) -> Measurements:
-    """Ask the table questions, and measure the answers with noise that a ledger pays for."""
-    say = output.out.print
-    workload = workloads.categorical_marginals(schema, 2) + workloads.tree_marginals(schema, 2)
-    say(
-        f"[bold]5. Questions.[/] {workload.size:,} of them: every pair of categories, and every "
-        "category by every number",
-        soft_wrap=True,
-    )
-    start = time.perf_counter()
-    with output.row_progress("Answering", rows) as progress:
-        exact = answer(workload, data, progress=progress)
-    seconds = time.perf_counter() - start
-    say(f"   Answered in one pass in {seconds:.1f} s: {exact}", soft_wrap=True)
-
-    budget = Budget.from_epsilon(1.0, default_delta(max(rows, 2)))
-    plan = plan_one_shot(workload, budget)
-    say("[bold]6. Noise.[/] The privacy budget is split before anything is spent:")
-    for line in plan.describe(limit=2).splitlines():
-        say(f"   {escape(line)}", soft_wrap=True)
-    path = folder / "ledger.db"
-    for old in folder.glob("ledger.db*"):
-        old.unlink()
-    with Ledger(path) as ledger:
-        ledger.add_dataset("census", budget)
-        start = time.perf_counter()
-        measured = measure(
-            exact,
-            range(workload.num_groups),
-            plan.units,
-            accountant=LedgerAccountant(ledger, "census", "demo"),
-            noise=SecureNoise(),
-        )
-        account = ledger.account("census")
-    measured.save(folder / "measurements")
-    say(
-        f"   Paid for, then drawn, in {time.perf_counter() - start:.1f} s. "
-        f"{escape(str(path))} knows of epsilon = {account.epsilon_spent:.3g} spent.",
-        soft_wrap=True,
-    )
-    say(
-        f"   The measurements are in {escape(str(folder / 'measurements'))}: they may leave the "
-        "house, and nothing else is needed from here on.",
-        soft_wrap=True,
-    )
-    return measured
-
-
-def _evolve(path: Path, data: Path, measured: Measurements) -> None:
-    """Search for a synthetic table that answers as was measured."""
-    say = output.out.print
-    say("[bold]7. A synthetic table[/], evolved until it answers as was measured:")
-    config = GeneticConfig(rows=SYNTHETIC_ROWS)
-    with output.run_progress("Compiling the search (once)") as tell:
-        found = evolve(measured, config, callback=lambda now: tell("searching", now))
-    pyarrow.csv.write_csv(found.table, path)
-    say(
-        f"   {config.rows:,} rows in {found.seconds:.1f} s, {found.generations} generations, "
-        f"{found.edits / found.seconds / 1e6:.0f} million edits a second: {escape(str(path))}",
-        soft_wrap=True,
-    )
-    say(_beside(data, path, measured))
 
 
 def _beside(data: Path, synthetic: Path, measured: Measurements) -> Table:
@@ -195,6 +178,9 @@ def _own(folder: Path, names: tuple[str, ...]) -> None:
             raise GsdError(f"{folder / name}: exists already; choose another folder with --output")
     folder.mkdir(parents=True, exist_ok=True)
     mark.touch()
+    for old in folder.glob("ledger.db*"):
+        old.unlink()
+    shutil.rmtree(folder / "release", ignore_errors=True)
 
 
 class Summary:
@@ -204,7 +190,7 @@ class Summary:
         self.schema = schema
         self.rows = 0
         self._nulls = np.zeros(len(schema))
-        self._counts = [np.zeros(_bins(column)) for column in schema]
+        self.counts = [np.zeros(_bins(column)) for column in schema]
 
     def add(self, matrix: NDArray[np.float64]) -> None:
         """Take in some rows."""
@@ -212,7 +198,7 @@ class Summary:
         self._nulls += np.isnan(matrix).sum(axis=0)
         for position, column in enumerate(self.schema):
             values = matrix[:, position]
-            counts = self._counts[position]
+            counts = self.counts[position]
             counts += np.histogram(
                 values[~np.isnan(values)], bins=len(counts), range=_ends(column)
             )[0]
@@ -222,7 +208,7 @@ class Summary:
         table = Table(header_style="bold", box=None, pad_edge=False)
         for header in ("column", "kind", "domain", "null", "spread"):
             table.add_column(header, no_wrap=True, justify="right" if header == "null" else "left")
-        for column, nulls, counts in zip(self.schema, self._nulls, self._counts, strict=True):
+        for column, nulls, counts in zip(self.schema, self._nulls, self.counts, strict=True):
             domain = column.domain
             if len(domain) > DOMAIN_WIDTH:
                 domain = domain[: DOMAIN_WIDTH - 1] + "…"

@@ -23,6 +23,7 @@ from private_gsd.release import Release
 from private_gsd.schema import Schema
 from private_gsd.sources import open_source
 from private_gsd.synthesizer import Synthesizer, sampled
+from private_gsd.workloads import Conjunctions, Marginals
 from private_gsd.workloads.specs import KINDS, default_specs, workload_of
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def plan(
     mechanism: MechanismOption = "auto",
     epochs: EpochsOption = 25,
     groups: GroupsOption = 1,
+    rows: RowsOption = 2000,
     as_json: JsonOption = False,
 ) -> None:
     """Show what would be measured, with how much noise, before anything is spent.
@@ -121,6 +123,13 @@ def plan(
     say(
         f"Noise of {scales.min():.4g} to {scales.max():.4g} rows on each count that is measured: "
         f"a mean error of {error.min() / people:.3g} to {error.max() / people:.3g} as a share.",
+        soft_wrap=True,
+    )
+    seconds = _seconds(asked, rows) * (1 if how.name == "one-shot" else how.epochs)
+    memory = (300e6 + 60 * asked.size + 20 * rows * len(public)) / 1e6
+    say(
+        f"A search for {rows:,} rows takes about {max(seconds, 0.1):,.1f} s on one core and "
+        f"{memory:,.0f} MB, and the pass over the data a second or so for a million rows.",
         soft_wrap=True,
     )
     say("Nothing was spent. Go on with 'private-gsd synthesize'.")
@@ -208,6 +217,23 @@ def sample(
     _check_output(result, force)
     _write(sampled(Release.load(folder), number, seed), result)
     output.out.print(f"{number:,} rows: {escape(str(result))}", soft_wrap=True)
+
+
+def _seconds(workload: Workload, rows: int) -> float:
+    """About how long a search takes: some twenty visits to each value, as docs/benchmarks.md has.
+
+    A visit costs about 8 ns for each table that the column is in, and a fifth of that for each
+    prefix and halfspace.
+    """
+    looks = 0.0
+    for family in workload.families:
+        if isinstance(family, Marginals):
+            looks += sum(len(features) for group in family.groups for features in group.tables)
+        elif isinstance(family, Conjunctions):
+            looks += 0.2 * len(family.category) * (1 + family.numbers.shape[1])
+        else:
+            looks += 0.2 * float(family.group_sizes.sum()) * len(workload.schema)
+    return 20 * rows * looks * 8e-9
 
 
 def _workload(schema: Schema, specs: list[str] | None) -> Workload:
