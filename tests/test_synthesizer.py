@@ -282,6 +282,58 @@ def test_a_copy_of_a_run_does_not_go_on(tmp_path: Path) -> None:
     assert Synthesizer.resume(tmp_path / "moved", TABLE).release.complete
 
 
+def test_a_backup_put_back_does_not_draw_again(tmp_path: Path) -> None:
+    """The folder is the same one, and the ledger knows that its charge was used."""
+    folder, backup = tmp_path / "r", tmp_path / "backup"
+    killed_after_the_charge(folder, ledger=tmp_path / "l.db", **SMALL)
+    shutil.copytree(folder, backup)
+    Synthesizer.resume(folder, TABLE).release.save(tmp_path / "first")
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shutil.copytree(backup, folder, dirs_exist_ok=True)
+    with pytest.raises(ReleaseError, match="was drawn and kept, and is gone"):
+        Synthesizer.resume(folder, TABLE)
+
+
+def test_measurements_that_were_kept_and_lost(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Release, "keep_table", lambda *arguments: (_ for _ in ()).throw(Killed()))
+        with pytest.raises(Killed) as caught:
+            Synthesizer(SCHEMA, epsilon=1.0, release=folder, **SMALL).fit(TABLE)
+    assert caught.value.__notes__ == [f"go on with: private-gsd resume {folder}"]
+    document = folder / "measurements" / "measurements.json"
+    good = document.read_bytes()
+    document.write_bytes(good[:-3])
+    with pytest.raises(MeasurementError, match=r"measurements\.json cannot be read"):
+        Synthesizer.resume(folder, TABLE)
+    shutil.copytree(folder / "measurements", tmp_path / "kept")
+    shutil.rmtree(folder / "measurements")
+    with pytest.raises(ReleaseError, match="was drawn and kept, and is gone"):
+        Synthesizer.resume(folder, TABLE)
+    shutil.copytree(tmp_path / "kept", folder / "measurements")
+    document.write_bytes(good)
+    assert Synthesizer.resume(folder).release.complete
+
+
+def test_a_temporary_release_outlives_a_failure_after_the_charge(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Release, "keep_table", lambda *arguments: (_ for _ in ()).throw(Killed()))
+        with pytest.raises(Killed) as caught:
+            Synthesizer(SCHEMA, epsilon=1.0, ledger=tmp_path / "l.db", **SMALL).fit(TABLE)
+    [note] = caught.value.__notes__
+    folder = Path(note.split()[-1])
+    assert Synthesizer.resume(folder).release.complete
+    shutil.rmtree(folder.parent)
+
+
+def test_auto_keeps_its_split_when_it_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    killed_after_the_charge(folder, rows=60, split="tenth", workload=["categorical:3"])
+    assert Release.load(folder).settings["split"] == "tenth"
+    assert Synthesizer.resume(folder, TABLE).release.complete
+
+
 def test_a_ledger_that_is_gone(tmp_path: Path) -> None:
     killed_after_the_charge(tmp_path / "r", ledger=tmp_path / "l.db", **SMALL)
     for path in tmp_path.glob("l.db*"):

@@ -198,6 +198,8 @@ class Measurements:
         """
         folder = Path(folder)
         named = _arrays_named(folder)
+        if named is None and (folder / "measurements.json").exists():
+            raise MeasurementError(f"{folder}: measurements.json cannot be read")
         try:
             for path in [*folder.glob("arrays-*.npz"), *folder.glob(".*.tmp")]:
                 if path.name != named:

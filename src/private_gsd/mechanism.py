@@ -141,6 +141,7 @@ class Run:
         project: Makes a table of measurements: from a table to begin with, and a number that says
             which of the run's tables it is.
         begin: The first table of an adaptive run.
+        kept: Told of a step, by its name, when what it learned is kept.
         checkpoint: What is left behind.
         neighbours: Which tables count as neighbours.
     """
@@ -152,6 +153,7 @@ class Run:
     noise: Callable[[int], NoiseSource]
     project: Callable[[Measurements, Matrix | None, int], Matrix]
     begin: Callable[[], Matrix]
+    kept: Callable[[str], None]
     checkpoint: Checkpoint
     neighbours: Neighbours = "replace-one"
 
@@ -167,15 +169,15 @@ def run(mechanism: Mechanism, what: Run) -> tuple[Measurements, Matrix]:
     return _adaptive(mechanism, what)
 
 
-def choose(workload: Workload, budget: Budget, rows: int) -> Mechanism:
+def choose(workload: Workload, budget: Budget, rows: int, split: Split = "half") -> Mechanism:
     """One-shot, or adaptive where its noise would drown a tenth of the table; see docs/results.md.
 
     The choice is made from public facts alone: the workload, the budget and the number of rows.
     """
     noise = max(share.scale for share in plan_one_shot(workload, budget).shares)
     if noise > rows * DROWNED:
-        return Mechanism(name="adaptive", epochs=10, groups=1)
-    return Mechanism(name="one-shot")
+        return Mechanism(name="adaptive", epochs=10, groups=1, split=split)
+    return Mechanism(name="one-shot", split=split)
 
 
 def planned_units(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:
@@ -201,6 +203,7 @@ def _one_shot(what: Run) -> tuple[Measurements, Matrix]:
             neighbours=what.neighbours,
         )
         what.checkpoint.keep_measurements(measured)
+    what.kept("measure")
     table = what.checkpoint.table(0)
     if table is None:
         table = what.project(measured, None, 0)
@@ -237,6 +240,10 @@ def _adaptive(mechanism: Mechanism, what: Run) -> tuple[Measurements, Matrix]:
     total = what.checkpoint.measurements()
     epochs = what.checkpoint.epochs()
     done = _measured_epochs(what, total, epochs)
+    for epoch in range(len(epochs)):
+        what.kept(f"epoch {epoch + 1}: select")
+    for epoch in range(done):
+        what.kept(f"epoch {epoch + 1}: measure")
     table: Matrix | None = None
     for epoch in range(max(done - 1, 0), len(selecting)):
         table = what.begin() if epoch == 0 else what.checkpoint.table(epoch - 1)
@@ -250,6 +257,7 @@ def _adaptive(mechanism: Mechanism, what: Run) -> tuple[Measurements, Matrix]:
                 chosen = _select(what, table, epochs, size, epoch, selecting[epoch])
                 epochs = [*epochs, list(chosen.groups)]
                 what.checkpoint.keep_epochs(epochs)
+                what.kept(f"epoch {epoch + 1}: select")
             new = measure(
                 what.exact(),
                 chosen,
@@ -260,6 +268,7 @@ def _adaptive(mechanism: Mechanism, what: Run) -> tuple[Measurements, Matrix]:
             )
             total = new if total is None else total + new
             what.checkpoint.keep_measurements(total)
+            what.kept(f"epoch {epoch + 1}: measure")
         assert total is not None
         made = what.checkpoint.table(epoch)
         if made is None:

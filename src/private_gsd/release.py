@@ -76,20 +76,7 @@ class Release:
             run: What only this run needs, for JSON.
             workload: The questions.
         """
-        if (self.folder / "release.json").exists():
-            raise ReleaseError(
-                f"{self.folder}: holds a release already; go on with it ('private-gsd resume "
-                f"{self.folder}'), or choose another folder"
-            )
-        # What a killed beginning left is ours; anything else could be taken for it.
-        mine = {"schema.toml", "workload.json", "workload.npz", "run.json", ".lock"}
-        others = [path.name for path in self.folder.iterdir() if path.name not in mine]
-        others = [name for name in others if not (name.startswith(".") and name.endswith(".tmp"))]
-        if others:
-            raise ReleaseError(
-                f"{self.folder}: is not empty ({sorted(others)[0]!r} is there); a release needs a "
-                "folder of its own"
-            )
+        self.check_free()
         families, arrays = dump_workload(workload)
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **arrays)
@@ -107,21 +94,48 @@ class Release:
             }
             self._write("release.json", document)
 
-    def _place(self) -> list[int]:
+    def check_free(self) -> None:
+        """Refuse a folder that holds a release, or anything that could be taken for one."""
+        if not self.folder.exists():
+            return
+        if (self.folder / "release.json").exists():
+            raise ReleaseError(
+                f"{self.folder}: holds a release already; go on with it ('private-gsd resume "
+                f"{self.folder}'), or choose another folder"
+            )
+        if not self.folder.is_dir():
+            raise ReleaseError(f"{self.folder}: is a file, and a release needs a folder")
+        # What a killed beginning left is ours; anything else could be taken for it.
+        mine = {"schema.toml", "workload.json", "workload.npz", "run.json", ".lock"}
+        others = [path.name for path in self.folder.iterdir() if path.name not in mine]
+        others = [name for name in others if not (name.startswith(".") and name.endswith(".tmp"))]
+        if others:
+            raise ReleaseError(
+                f"{self.folder}: is not empty ({sorted(others)[0]!r} is there); a release needs a "
+                "folder of its own"
+            )
+
+    def _place(self) -> int:
         """What tells a folder from a copy of it."""
-        status = self.folder.stat()
-        return [status.st_dev, status.st_ino]
+        return self.folder.stat().st_ino
 
-    def tidy(self) -> None:
-        """Before anything is drawn: see that this is no copy, and remove what a kill left.
-
-        Two copies of a run that go on would draw different noise under the same charges.
-        """
+    def check_place(self) -> None:
+        """Refuse to be a copy: two of them would draw different noise under the same charges."""
         if self.run.get("place") != self._place():
             raise ReleaseError(
                 f"{self.folder}: is a copy of the folder in which the run began, and cannot go on; "
                 "go on there, or begin anew"
             )
+
+    def discard(self) -> None:
+        """Remove what ``begin`` wrote, where nothing was paid for."""
+        for name in ("release.json", "run.json", "workload.json", "workload.npz", "schema.toml"):
+            (self.folder / name).unlink(missing_ok=True)
+        for path in self.folder.glob("ledger.db*"):
+            path.unlink()
+
+    def tidy(self) -> None:
+        """Before anything is drawn: remove what a kill left."""
         Measurements.tidy(self.folder / "measurements")
         with self._writing():
             for path in self.folder.glob(".*.tmp"):

@@ -24,7 +24,7 @@ from private_gsd.mechanism import Mechanism, Run, choose, planned_units
 from private_gsd.mechanism import run as run_mechanism
 from private_gsd.privacy.accountant import LedgerAccountant
 from private_gsd.privacy.budget import Budget, default_delta, units_to_rho
-from private_gsd.privacy.ledger import Ledger
+from private_gsd.privacy.ledger import Ledger, check_line
 from private_gsd.privacy.mechanisms import InsecureSeededNoise, SecureNoise
 from private_gsd.release import Release
 from private_gsd.schema import Schema
@@ -55,13 +55,14 @@ class StepAccountant:
 
     One charge stands for one release still. All that a run learns is kept before it is used or
     shown, so that what was drawn and not kept died with the process; what it may have left on the
-    disk is removed before the next draw; what was kept is never drawn again; and neither two
-    processes nor two copies of the folder can go on with one run (see ``Release``).
+    disk is removed before the next draw; what was kept is marked in the ledger and never drawn
+    again; and neither two processes nor two copies of the folder draw for one run.
     """
 
     ledger: Ledger
     dataset: str
     run: str
+    release: Release
 
     def charge(self, units: int, mechanism: str, groups: Sequence[str], neighbours: str) -> str:
         """The charge's number, new or old."""
@@ -72,6 +73,12 @@ class StepAccountant:
                         f"run {self.run!r} has paid for something else before; its release was "
                         "changed, and cannot go on"
                     )
+                if self.ledger.is_kept(paid.id):
+                    raise ReleaseError(
+                        f"{self.release.folder}: what {self.run!r} paid for was drawn and kept, "
+                        "and is gone; to draw it again would be to release it twice for one charge"
+                    )
+                self.release.check_place()
                 return str(paid.id)
         accountant = LedgerAccountant(self.ledger, self.dataset, self.run)
         return accountant.charge(units, mechanism, groups, neighbours)
@@ -150,6 +157,7 @@ class Synthesizer:
         self.insecure_noise_seed = insecure_noise_seed
         self._release: Release | None = None
         self._source: Source | None = None
+        self._temporary: Any = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
         """The settings, by name."""
@@ -167,7 +175,7 @@ class Synthesizer:
 
     def __getstate__(self) -> dict[str, Any]:
         # The source holds the sensitive table, and a release may be a temporary folder.
-        return {**self.__dict__, "_source": None, "_release": None}
+        return {**self.__dict__, "_source": None, "_release": None, "_temporary": None}
 
     @property
     def release(self) -> Release:
@@ -191,21 +199,26 @@ class Synthesizer:
             raise WorkloadError("the workload is of another schema than the synthesizer")
         dump_workload(workload)  # what cannot be saved is found now
         folder = None if self.folder is None else Path(self.folder)
-        if folder is not None and (folder / "release.json").exists():
-            raise ReleaseError(
-                f"{folder}: holds a release already; go on with it ('private-gsd resume "
-                f"{folder}'), or choose another folder"
-            )
+        if folder is not None:
+            Release(folder).check_free()
+        if self.ledger is not None and Path(self.ledger).exists():
+            with Ledger(self.ledger, create=False, read_only=True) as ledger:
+                account = ledger.account(self.dataset)
+            if account.neighbours != "replace-one":
+                raise LedgerError(f"{self.ledger}: {self.dataset!r} is for other neighbours")
         source = open_source(data, self.schema)
         exact = self._answer(workload, source, tell)
         delta = default_delta(exact.rows) if self.delta is None else float(self.delta)
         budget = Budget.from_epsilon(self.epsilon, delta, self.conversion)  # type: ignore[arg-type]
         release = Release(folder or Path(tempfile.mkdtemp(prefix="private-gsd-")) / "release")
+        temporary = None
         if folder is None:
-            weakref.finalize(release, shutil.rmtree, release.folder.parent, ignore_errors=True)
+            temporary = weakref.finalize(
+                release, shutil.rmtree, release.folder.parent, ignore_errors=True
+            )
         chosen = self._mechanism()
         if self.mechanism == "auto":
-            chosen = choose(workload, budget, exact.rows)
+            chosen = choose(workload, budget, exact.rows, chosen.split)
         settings = {
             **{name: getattr(self, name) for name in SAVED},
             "mechanism": chosen.name,
@@ -223,9 +236,24 @@ class Synthesizer:
         }
         with release.locked():
             release.begin(settings, run, workload)
-            self._run(release, chosen, budget, lambda: exact, tell)
-        self._release, self._source = release, source
+            try:
+                self._run(release, chosen, budget, lambda: exact, tell)
+            except BaseException as error:
+                # Nothing that was paid for is thrown away, and nothing else is left lying about.
+                if not release.run["opened"]:
+                    release.discard()
+                else:
+                    if temporary is not None:
+                        temporary.detach()
+                    error.add_note(f"go on with: private-gsd resume {release.folder}")
+                raise
+        self._release, self._source, self._temporary = release, source, temporary
         return self
+
+    def keep_folder(self) -> None:
+        """Do not remove a temporary release when this process ends."""
+        if self._temporary is not None:
+            self._temporary.detach()
 
     @classmethod
     def resume(
@@ -319,8 +347,7 @@ class Synthesizer:
         stand_in = 1e-9 if self.delta is None else self.delta
         Budget.from_epsilon(self.epsilon, stand_in, self.conversion)  # type: ignore[arg-type]
         self.epsilon = float(self.epsilon)
-        if not isinstance(self.dataset, str):
-            raise LedgerError(f"dataset must be a line of text, not {self.dataset!r}")
+        check_line(self.dataset, "dataset")
         for name in ("ledger", "folder"):
             if not isinstance(getattr(self, name), str | Path | None):
                 raise ReleaseError(f"{name} must be a path, not {getattr(self, name)!r}")
@@ -374,7 +401,10 @@ class Synthesizer:
                     workload=workload,
                     budget=budget,
                     exact=exact,
-                    pay=lambda step: StepAccountant(ledger, self.dataset, f"{run['run']} {step}"),
+                    pay=lambda step: StepAccountant(
+                        ledger, self.dataset, f"{run['run']} {step}", release
+                    ),
+                    kept=lambda step: _mark(ledger, self.dataset, f"{run['run']} {step}"),
                     noise=self._noise,
                     project=lambda measured, start, number: self._project(
                         measured, start, number, tell
@@ -384,7 +414,10 @@ class Synthesizer:
                 ),
             )
             mine = [c for c in ledger.charges(self.dataset) if c.run.startswith(run["run"])]
-            if not set(measured.charges) <= {str(charge.id) for charge in mine}:
+            paid = sum(charge.units for charge in mine)
+            if paid != planned_units(mechanism, workload, budget) or not (
+                set(measured.charges) <= {str(charge.id) for charge in mine}
+            ):
                 raise LedgerError(f"{path}: does not know what paid for these measurements")
             record = ledger.privacy_record(self.dataset)
         release.finish(Encoder(release.schema).decode(table), record)
@@ -418,6 +451,13 @@ class Synthesizer:
         if found.reason == "interrupted":
             raise KeyboardInterrupt
         return found.matrix
+
+
+def _mark(ledger: Ledger, dataset: str, run: str) -> None:
+    """Note in the ledger that what a step learned is kept."""
+    for charge in ledger.charges(dataset):
+        if charge.run == run:
+            ledger.mark_kept(charge.id)
 
 
 # What a release must know of the settings to go on.

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pyarrow.csv
@@ -103,6 +107,45 @@ def test_mistakes_cost_nothing(folder: Path, words: list[str], code: int, messag
     assert message in error
     assert not (folder / "ledger.db").exists() or charges(folder) == 0
     assert not (folder / "o.csv").exists()
+
+
+def test_an_output_that_is_a_folder(folder: Path) -> None:
+    (folder / "dir.csv").mkdir()
+    _, error = run("synthesize", *QUICK, "-o", "dir.csv", "--force", cwd=folder, code=1)
+    assert "dir.csv: is a folder" in error
+
+
+def test_interrupted_and_gone_on_with(folder: Path) -> None:
+    """Ctrl-C: one line, 130, and what was paid for is not lost."""
+    pyarrow.csv.write_csv(datasets.census(20_000).select(NAMES), folder / "table.csv")
+    words = [*COMMON, "--rows", "400000", "--release", "r", "-o", "o.csv"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "private_gsd", "synthesize", *words],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (folder / "r" / "measurements" / "measurements.json").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate()
+    assert process.returncode == 130
+    assert "error: interrupted" in error
+    assert "go on with: private-gsd resume" in error
+    assert "Traceback" not in error
+    run("resume", "r", "-o", "o.csv", cwd=folder)
+    assert Release.load(folder / "r").complete
+
+
+def test_a_ledger_without_the_dataset_is_found_before_anything_is_made(folder: Path) -> None:
+    terms = ("--dataset", "other", "--epsilon", "1", "--delta", "1e-9")
+    run("ledger", "create", "ledger.db", *terms, cwd=folder)
+    words = (*QUICK, "--release", "r", "--ledger", "ledger.db")
+    _, error = run("synthesize", *words, cwd=folder, code=9)
+    assert "no dataset 'table'" in error
+    assert not (folder / "r").exists()
 
 
 def test_a_table_that_lacks_a_column(folder: Path) -> None:

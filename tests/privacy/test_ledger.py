@@ -705,7 +705,7 @@ def test_a_process_that_died_while_it_closed(path: Path) -> None:
         for _ in range(100):
             pay(ledger, 1, groups=["g" * 200])
         shutil.copy(f"{path}-wal", f"{path}-kept")
-    path.write_bytes(path.read_bytes()[: 2 * 4096])
+    path.write_bytes(path.read_bytes()[: 4 * 4096])
     with pytest.raises(LedgerError, match="damaged"):
         Ledger(path)
     Path(f"{path}-kept").rename(f"{path}-wal")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -27,6 +28,9 @@ from private_gsd.workloads import Conjunctions, Marginals
 from private_gsd.workloads.specs import KINDS, default_specs, workload_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from private_gsd.synthesizer import Tell
     from private_gsd.workloads import Workload
 
 DataArgument = Annotated[str, typer.Argument(metavar="DATA", help="CSV or Parquet, or a glob.")]
@@ -181,9 +185,11 @@ def synthesize(
         release=release,
         invalid=invalid,
     )
-    with output.run_progress("Working", quiet=quiet) as tell:
+    with _told(quiet) as tell:
         synth.fit(data, tell=tell)
-    _hand_over(synth.release, result, quiet, as_json)
+    if release is None and result is not None and not _try_write(synth.release, result):
+        synth.keep_folder()
+    _hand_over(synth.release, release, result, quiet, as_json)
 
 
 def resume(
@@ -199,9 +205,9 @@ def resume(
     """Go on with a run that was killed. Nothing is spent twice."""
     if result is not None:
         _check_output(result, force)
-    with output.run_progress("Working", quiet=quiet) as tell:
+    with _told(quiet) as tell:
         synth = Synthesizer.resume(folder, data, tell=tell)
-    _hand_over(synth.release, result, quiet, as_json)
+    _hand_over(synth.release, folder, result, quiet, as_json)
 
 
 def sample(
@@ -243,6 +249,8 @@ def _workload(schema: Schema, specs: list[str] | None) -> Workload:
 def _check_output(path: Path, force: bool) -> None:
     if path.suffix not in (".csv", ".parquet"):
         raise GsdError(f"{path}: the output must end in .csv or .parquet")
+    if path.is_dir():
+        raise GsdError(f"{path}: is a folder")
     if path.exists() and not force:
         raise GsdError(f"{path}: exists already; choose another name, or add --force to replace it")
     if not path.parent.is_dir():
@@ -265,7 +273,32 @@ def _write(table: pa.Table, path: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _hand_over(release: Release, result: Path | None, quiet: bool, as_json: bool) -> None:
+@contextmanager
+def _told(quiet: bool) -> Iterator[Tell]:
+    """Progress, notes instead of warnings, and a word on Ctrl-C and on how to go on."""
+    try:
+        with output.notes_for_warnings(), output.run_progress("Working", quiet=quiet) as tell:
+            yield tell
+    except BaseException as error:
+        for note in getattr(error, "__notes__", []):
+            output.note(note)
+        if isinstance(error, KeyboardInterrupt):
+            output.err.print("[bold red]error:[/] interrupted")
+            raise typer.Exit(130) from None
+        raise
+
+
+def _try_write(release: Release, result: Path) -> bool:
+    try:
+        _write(release.synthetic, result)
+    except OSError:
+        return False
+    return True
+
+
+def _hand_over(
+    release: Release, folder: Path | None, result: Path | None, quiet: bool, as_json: bool
+) -> None:
     """Write the table where it was asked for, and say what was spent."""
     table = release.synthetic
     if result is not None:
@@ -282,7 +315,7 @@ def _hand_over(release: Release, result: Path | None, quiet: bool, as_json: bool
         document = {
             "rows": table.num_rows,
             "output": None if result is None else str(result),
-            "release": str(release.folder) if result is None else None,
+            "release": None if folder is None else str(release.folder),
             "privacy": record,
         }
         typer.echo(json.dumps(document, indent=2))

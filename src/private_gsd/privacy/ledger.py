@@ -168,7 +168,7 @@ class Ledger:
 
     def add_dataset(self, name: str, budget: Budget, neighbours: str = "replace-one") -> Account:
         """Give a dataset its total budget. Its terms stand for ever; the same again is no error."""
-        _check_line(name, "a dataset's name")
+        check_line(name, "a dataset's name")
         if neighbours not in NEIGHBOURS:
             raise LedgerError(f"neighbours must be one of {list(NEIGHBOURS)}, not {neighbours!r}")
         with self._transaction("IMMEDIATE") as connection:
@@ -221,8 +221,8 @@ class Ledger:
             raise BudgetError(f"a charge must be a whole number of units over 0, not {units!r}")
         if units > MAX_RHO * UNITS_PER_RHO:
             raise BudgetError(f"a charge of rho over {MAX_RHO:g} protects nobody")
-        _check_line(mechanism, "a mechanism")
-        _check_line(run, "a run")
+        check_line(mechanism, "a mechanism")
+        check_line(run, "a run")
         if isinstance(groups, str) or not all(isinstance(group, str) for group in groups):
             raise LedgerError(f"groups must be a sequence of text, not {groups!r}")
         charge = None
@@ -239,6 +239,21 @@ class Ledger:
         if charge is None:
             raise BudgetError(self._refusal(account, units))
         return charge
+
+    def mark_kept(self, charge: int) -> None:
+        """Note that what a charge paid for was drawn and kept: it must not be drawn again."""
+        with self._transaction("IMMEDIATE") as connection:
+            if not self._is_kept(connection, charge):
+                connection.execute("INSERT INTO kept VALUES (?, ?)", (charge, _now()))
+
+    def is_kept(self, charge: int) -> bool:
+        """Whether what a charge paid for was drawn and kept."""
+        with self._transaction() as connection:
+            return self._is_kept(connection, charge)
+
+    def _is_kept(self, connection: sqlite3.Connection, charge: int) -> bool:
+        query = "SELECT 1 FROM kept WHERE charge = ?"
+        return connection.execute(query, (charge,)).fetchone() is not None
 
     def privacy_record(self, name: str) -> dict[str, Any]:
         """What is promised about a dataset and every charge, to be published as JSON."""
@@ -264,7 +279,7 @@ class Ledger:
             raise LedgerError(f"{self.path}: {DAMAGED}") from error
 
     def _find(self, connection: sqlite3.Connection, name: str) -> Account:
-        _check_line(name, "a dataset's name")
+        check_line(name, "a dataset's name")
         row = connection.execute(f"{_ACCOUNTS} WHERE name = ?", (name,)).fetchone()
         if row is None:
             names = [name for (name,) in connection.execute("SELECT name FROM datasets")]
@@ -331,7 +346,7 @@ def _terms(account: Account) -> str:
     )
 
 
-def _check_line(text: object, what: str) -> None:
+def check_line(text: object, what: str) -> None:
     """Refuse what could not be stored and shown as one line of text, or looks like another one."""
     if not isinstance(text, str) or not text.strip() or not text.isprintable():
         raise LedgerError(f"{what} must be a line of text, not {text!r}")

@@ -44,6 +44,10 @@ CREATE TABLE charges (
     groups TEXT NOT NULL,
     units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units > 0)
 );
+CREATE TABLE kept (
+    charge INTEGER PRIMARY KEY REFERENCES charges (id),
+    at TEXT NOT NULL
+);
 CREATE INDEX charges_by_dataset ON charges (dataset, units);
 CREATE TRIGGER datasets_update BEFORE UPDATE ON datasets {_GROWS};
 CREATE TRIGGER datasets_delete BEFORE DELETE ON datasets {_GROWS};
@@ -53,6 +57,8 @@ CREATE TRIGGER charges_update BEFORE UPDATE ON charges {_GROWS};
 CREATE TRIGGER charges_delete BEFORE DELETE ON charges {_GROWS};
 CREATE TRIGGER charges_replace BEFORE INSERT ON charges
     WHEN EXISTS (SELECT 1 FROM charges WHERE id = NEW.id) {_GROWS};
+CREATE TRIGGER kept_update BEFORE UPDATE ON kept {_GROWS};
+CREATE TRIGGER kept_delete BEFORE DELETE ON kept {_GROWS};
 CREATE TRIGGER charges_total BEFORE INSERT ON charges
     WHEN NEW.units > coalesce((SELECT units FROM datasets WHERE name = NEW.dataset), 0)
         - coalesce((SELECT sum(units) FROM charges WHERE dataset = NEW.dataset), 0)
