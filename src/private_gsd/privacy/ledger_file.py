@@ -97,7 +97,8 @@ def create_file(file: Path, path: Path) -> None:
     draft = file.with_name(f".private-gsd-{secrets.token_hex(8)}")
     try:
         with closing(_connect(draft, "mode=rwc")) as connection:
-            connection.execute("PRAGMA journal_mode = WAL")
+            # Not in WAL yet, whose last writes happen on closing, where a full disk goes unheard.
+            connection.execute("PRAGMA synchronous = FULL")
             connection.executescript(_SCHEMA)
         os.link(draft, file)
     except FileExistsError:
