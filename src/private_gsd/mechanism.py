@@ -95,39 +95,6 @@ class Checkpoint(Protocol):
         """Keep a synthetic table."""
 
 
-class Forgetful:
-    """A checkpoint that keeps things as long as the process lives."""
-
-    def __init__(self) -> None:
-        self._measurements: Measurements | None = None
-        self._epochs: list[list[int]] = []
-        self._tables: dict[int, Matrix] = {}
-
-    def measurements(self) -> Measurements | None:
-        """All that was measured."""
-        return self._measurements
-
-    def epochs(self) -> list[list[int]]:
-        """The groups that were selected."""
-        return self._epochs
-
-    def table(self, epoch: int) -> Matrix | None:
-        """The synthetic table at the end of an epoch."""
-        return self._tables.get(epoch)
-
-    def keep_epochs(self, epochs: list[list[int]]) -> None:
-        """Keep which groups were selected."""
-        self._epochs = epochs
-
-    def keep_measurements(self, measurements: Measurements) -> None:
-        """Keep what was measured."""
-        self._measurements = measurements
-
-    def keep_table(self, epoch: int, table: Matrix) -> None:
-        """Keep the last two tables."""
-        self._tables = {epoch: table, **{k: v for k, v in self._tables.items() if k == epoch - 1}}
-
-
 @dataclass(frozen=True)
 class Run:
     """What a mechanism needs to run.

@@ -187,9 +187,11 @@ def synthesize(
     )
     with _told(quiet) as tell:
         synth.fit(data, tell=tell)
-    if release is None and result is not None and not _try_write(synth.release, result):
+    try:
+        _hand_over(synth.release, release, result, quiet, as_json)
+    except GsdError:  # it names the folder, which must then be there
         synth.keep_folder()
-    _hand_over(synth.release, release, result, quiet, as_json)
+        raise
 
 
 def resume(
@@ -286,14 +288,6 @@ def _told(quiet: bool) -> Iterator[Tell]:
             output.err.print("[bold red]error:[/] interrupted")
             raise typer.Exit(130) from None
         raise
-
-
-def _try_write(release: Release, result: Path) -> bool:
-    try:
-        _write(release.synthetic, result)
-    except OSError:
-        return False
-    return True
 
 
 def _hand_over(
