@@ -219,12 +219,14 @@ def test_atoms_without_a_value_are_barred() -> None:
 
 
 def test_cuts_that_rounding_puts_beside_the_grid() -> None:
-    """0.1 * 3 is more than 0.3, though ten times it is 3."""
-    schema = Schema([Real("x", lower=0, upper=1, decimals=1)])
-    workload = workloads.range_marginals(schema, {"x": [(0.0, 0.1 * 3), (0.1 * 3, 1.0)]})
+    """The next number after 1.7 is more than 1.7, though ten times it is 17."""
+    cut = float(np.nextafter(1.7, np.inf))
+    assert np.ceil(cut * 10) == 17
+    schema = Schema([Real("x", lower=0, upper=2, decimals=1)])
+    workload = workloads.range_marginals(schema, {"x": [(0.0, cut), (cut, 2.0)]})
     columns = Objective(measured(workload, np.random.default_rng(0)), "equal").problem.columns
-    assert columns.lasts.tolist() == [3, 10]
-    assert columns.firsts.tolist() == [0, 4]
+    assert columns.lasts.tolist() == [17, 20]
+    assert columns.firsts.tolist() == [0, 18]
 
 
 @given(st.data())
