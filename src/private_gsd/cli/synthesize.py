@@ -133,7 +133,7 @@ def plan(
     memory = (300e6 + 60 * asked.size + 20 * rows * len(public)) / 1e6
     say(
         f"A search for {rows:,} rows takes about {max(seconds, 0.1):,.1f} s on one core and "
-        f"{memory:,.0f} MB, and the pass over the data a second or so for a million rows.",
+        f"{memory:,.0f} MB, and the pass over the data a second or two for a million rows.",
         soft_wrap=True,
     )
     say("Nothing was spent. Go on with 'private-gsd synthesize'.")
