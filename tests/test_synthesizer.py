@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import pickle
 import re
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,9 +24,10 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from private_gsd import Categorical, Integer, Schema, datasets, measurement, workloads
+from private_gsd import Boolean, Categorical, Integer, Schema, datasets, measurement, workloads
 from private_gsd import release as release_module
 from private_gsd.answering import count
+from private_gsd.choice import choose_mechanism, choose_specs, few_triples
 from private_gsd.errors import (
     BudgetError,
     GsdError,
@@ -36,12 +40,15 @@ from private_gsd.errors import (
 )
 from private_gsd.genetic import GeneticConfig, evolve
 from private_gsd.measurement import Measurements
-from private_gsd.mechanism import Mechanism, adaptive_units, choose
+from private_gsd.mechanism import Mechanism, adaptive_units
 from private_gsd.privacy.budget import Budget
 from private_gsd.privacy.ledger import Ledger
+from private_gsd.privacy.mechanisms import selection_scale
 from private_gsd.privacy.plan import plan_one_shot
+from private_gsd.privacy.runs import LedgerRun, held_by_runs
 from private_gsd.release import Release
 from private_gsd.synthesizer import Synthesizer
+from private_gsd.workloads import Workload
 from private_gsd.workloads.specs import default_specs, workload_of
 
 SCHEMA = datasets.census_schema().select(["sex", "age", "marital", "citizen", "tenure"])
@@ -132,15 +139,51 @@ def test_how_an_adaptive_budget_is_split() -> None:
     assert [len(part) for part in adaptive_units(many, workload, budget)[1]] == [4, 2]
 
 
-def test_auto_chooses_from_public_facts() -> None:
-    """Adaptive where one-shot noise would be more than a tenth of the rows."""
-    for epsilon, name in ((10.0, "one-shot"), (0.02, "adaptive")):
-        settings = Synthesizer(SCHEMA, epsilon, rows=60).fit(TABLE).release.settings
-        assert settings["mechanism"] == name
+def noise_of(workload: Workload, budget: Budget) -> float:
+    return max(share.scale for share in plan_one_shot(workload, budget).shares)
+
+
+def test_auto_chooses_a_mechanism_from_public_facts() -> None:
+    """Adaptive where one-shot noise on a workload that was named is more than half of the rows."""
     workload, budget = workload_of(SCHEMA, ["categorical:2"]), Budget.from_epsilon(1.0, 1e-6)
-    noise = max(share.scale for share in plan_one_shot(workload, budget).shares)
-    assert choose(workload, budget, int(11 * noise)).name == "one-shot"
-    assert choose(workload, budget, int(9 * noise)).name == "adaptive"
+    noise = noise_of(workload, budget)
+    assert choose_mechanism(workload, budget, int(2.1 * noise)).name == "one-shot"
+    assert choose_mechanism(workload, budget, int(1.9 * noise)).name == "adaptive"
+    for epsilon, specs, name in (
+        (10.0, ["categorical:2"], "one-shot"),
+        (0.02, ["categorical:2"], "adaptive"),
+        (0.02, None, "one-shot"),
+    ):
+        synth = Synthesizer(SCHEMA, epsilon, workload=specs, rows=60)
+        assert synth.fit(TABLE).release.settings["mechanism"] == name
+
+
+def test_auto_chooses_questions_from_public_facts() -> None:
+    """Triples, pairs or single columns, by the noise that they would have."""
+    schema, budget = datasets.census_schema(), Budget.from_epsilon(1.0, 1e-6)
+    singles, pairs, triples = (default_specs(schema, k) for k in (1, 2, 3))
+    assert (singles[0], pairs[2], triples[0]) == ("categorical:1", "numeric:2", "categorical:3")
+    on_triples = noise_of(workload_of(schema, triples), budget)
+    assert choose_specs(schema, budget, int(on_triples * 51)) == triples
+    assert choose_specs(schema, budget, int(on_triples * 49)) == pairs
+    on_pairs = noise_of(workload_of(schema, pairs), budget)
+    assert choose_specs(schema, budget, int(on_pairs * 5.1)) == pairs
+    assert choose_specs(schema, budget, int(on_pairs * 4.9)) == singles
+    # The same of neighbouring tables: the number of rows is all that is looked at.
+    few = Synthesizer(SCHEMA, 0.01, rows=60).fit(TABLE)
+    many = Synthesizer(SCHEMA, 50.0, rows=60).fit(TABLE)
+    assert few.release.workload.size < many.release.workload.size
+
+
+def test_many_triples_are_not_asked_by_default() -> None:
+    wide = Schema([Boolean(f"b{number}") for number in range(30)])
+    assert not few_triples(wide)
+    assert few_triples(Schema(wide.columns[:19]))  # 969 of them
+    large = [Categorical(f"c{number}", values=[str(v) for v in range(102)]) for number in range(3)]
+    assert not few_triples(Schema(large))
+    assert not few_triples(Schema(wide.columns[:2]))
+    generous = Budget.from_epsilon(100.0, 1e-6)
+    assert choose_specs(wide, generous, 10**9) == ["categorical:2"]
 
 
 class Killed(BaseException):
@@ -167,7 +210,9 @@ def durable_steps(monkeypatch: pytest.MonkeyPatch, kill_at: int) -> list[str]:
     write = measurement.write_durably
     monkeypatch.setattr(measurement, "write_durably", watched("write", write))
     monkeypatch.setattr(release_module, "write_durably", watched("write", write))
-    monkeypatch.setattr(Ledger, "charge", watched("charge", Ledger.charge))
+    monkeypatch.setattr(LedgerRun, "charge", watched("charge", LedgerRun.charge))
+    monkeypatch.setattr(LedgerRun, "keep", watched("keep", LedgerRun.keep))
+    monkeypatch.setattr(LedgerRun, "begin", watched("begin", LedgerRun.begin))
     return steps
 
 
@@ -274,13 +319,226 @@ def killed_after_the_charge(folder: Path, **settings: Any) -> None:
             Synthesizer(SCHEMA, epsilon=1.0, release=folder, **settings).fit(TABLE)
 
 
-def test_a_copy_of_a_run_does_not_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("given", [True, False], ids=["given", "own"])
+def test_of_two_copies_of_a_run_one_goes_on(given: bool, tmp_path: Path) -> None:
+    """Whichever is first; the other would draw again under the same charge."""
+    ledger = {"ledger": tmp_path / "l.db"} if given else {}
+    for settings in (SMALL, ADAPTIVE):
+        shutil.rmtree(tmp_path)
+        tmp_path.mkdir()
+        killed_after_the_charge(tmp_path / "one", **ledger, **settings)
+        shutil.copytree(tmp_path / "one", tmp_path / "two")
+        assert Synthesizer.resume(tmp_path / "two", TABLE).release.complete
+        with pytest.raises(LedgerError, match="was drawn and kept, and is not in the release"):
+            Synthesizer.resume(tmp_path / "one", TABLE)
+
+
+def test_two_processes_that_draw_for_one_charge(tmp_path: Path) -> None:
+    """The last to begin may keep what it drew; the other throws it away, and says so."""
     killed_after_the_charge(tmp_path / "one", ledger=tmp_path / "l.db", **SMALL)
     shutil.copytree(tmp_path / "one", tmp_path / "two")
-    with pytest.raises(ReleaseError, match="is a copy of the folder in which the run began"):
-        Synthesizer.resume(tmp_path / "two", TABLE)
-    (tmp_path / "one").rename(tmp_path / "moved")  # which is no copy
-    assert Synthesizer.resume(tmp_path / "moved", TABLE).release.complete
+    real = Release.keep_measurements
+
+    def meanwhile(release: Release, *arguments: Any) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Release, "keep_measurements", real)
+            Synthesizer.resume(tmp_path / "two", TABLE)
+        real(release, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Release, "keep_measurements", meanwhile)
+        with pytest.raises(LedgerError, match="another process goes on with run"):
+            Synthesizer.resume(tmp_path / "one", TABLE)
+    assert not list((tmp_path / "one" / "measurements").iterdir())
+    assert Release.load(tmp_path / "two").complete
+    with Ledger(tmp_path / "l.db") as ledger:
+        assert len(ledger.charges("table")) == 1
+
+
+def test_a_kill_between_taking_down_and_showing(tmp_path: Path) -> None:
+    """What the ledger knows as kept is shown when the run goes on, and not drawn again."""
+    real = measurement.move_durably
+
+    def dying(path: Path, target: Path) -> None:
+        if path.suffix == ".pending":
+            raise Killed
+        real(path, target)
+
+    for settings in (SMALL, ADAPTIVE):
+        folder = tmp_path / settings["mechanism"]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(measurement, "move_durably", dying)
+            with pytest.raises(Killed):
+                Synthesizer(SCHEMA, 1.0, release=folder, **settings).fit(TABLE)
+        [pending] = folder.rglob("*.pending")
+        content = pending.read_bytes()
+        Synthesizer.resume(folder, TABLE)
+        assert not list(folder.rglob("*.pending"))
+        if settings is SMALL:
+            assert (folder / "measurements" / "measurements.json").read_bytes() == content
+        else:
+            first = json.loads(content)["epochs"][0]
+            assert Release.load(folder).epochs()[0] == first
+
+
+def test_what_a_run_will_need_is_held_for_it(tmp_path: Path) -> None:
+    """Another run cannot spend it, and so a run that was killed can always go on."""
+    ledger, delta = tmp_path / "l.db", 1 / 800**2
+    settings = {**ADAPTIVE, "ledger": ledger}
+    with Ledger(ledger) as opened:
+        opened.add_dataset("table", Budget.from_epsilon(1.0, delta))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Release, "keep_table", killing)
+        with pytest.raises(Killed):
+            Synthesizer(SCHEMA, 0.9, release=tmp_path / "r", **settings).fit(TABLE)
+    with Ledger(ledger) as opened:
+        account = opened.account("table")
+        assert 0 < account.spent < account.held
+        assert account.remaining == account.budget.units - account.spent - account.held
+        assert len(held_by_runs(opened, "table")) == 1
+    with pytest.raises(BudgetError, match="is held for runs not finished"):
+        Synthesizer(SCHEMA, 0.5, **settings).fit(TABLE)
+    assert Synthesizer.resume(tmp_path / "r", TABLE).release.complete
+    with Ledger(ledger) as opened:
+        assert opened.account("table").held == 0
+        assert held_by_runs(opened, "table") == []
+
+
+def test_a_run_that_gave_back_what_it_held(tmp_path: Path) -> None:
+    ledger = tmp_path / "l.db"
+    settings = {**ADAPTIVE, "ledger": ledger}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Release, "keep_table", killing)
+        with pytest.raises(Killed):
+            Synthesizer(SCHEMA, 1.0, release=tmp_path / "r", **settings).fit(TABLE)
+    with Ledger(ledger) as opened:
+        held = opened.account("table").held
+        run = LedgerRun(opened, "table", Release.load(tmp_path / "r").run["run"], "me")
+        assert run.give_back() == held
+        assert run.give_back() == 0
+        assert opened.account("table").held == 0
+        with pytest.raises(LedgerError, match="no run 'other'"):
+            LedgerRun(opened, "table", "other", "me").give_back()
+    with pytest.raises(LedgerError, match="has given back what it held"):
+        Synthesizer.resume(tmp_path / "r", TABLE)
+    assert Synthesizer(SCHEMA, 0.2, **settings).fit(TABLE).release.complete
+
+
+def test_a_ledger_and_a_release_of_different_ages(tmp_path: Path) -> None:
+    """Found out before anything more is charged."""
+    folder, ledger = tmp_path / "r", tmp_path / "l.db"
+    settings = {**ADAPTIVE, "ledger": ledger}
+
+    def until(epoch: int) -> None:
+        def keep(release: Release, number: int, table: Any) -> None:
+            real(release, number, table)
+            if number == epoch:
+                raise Killed
+
+        real = Release.keep_table
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+            patch.setattr(Release, "keep_table", keep)
+            if folder.exists():
+                Synthesizer.resume(folder, TABLE)
+            else:
+                Synthesizer(SCHEMA, 1.0, release=folder, **settings).fit(TABLE)
+
+    until(0)
+    shutil.copy(ledger, tmp_path / "older.db")
+    shutil.copytree(folder, tmp_path / "older")
+    until(1)
+    shutil.copy(ledger, tmp_path / "newer.db")
+    shutil.copy(tmp_path / "older.db", ledger)
+    with pytest.raises(LedgerError, match="does not know what paid for the epochs"):
+        Synthesizer.resume(folder, TABLE)
+    with Ledger(ledger) as opened:
+        assert len(opened.charges("table")) == 2
+    shutil.copy(tmp_path / "newer.db", ledger)
+    with pytest.raises(LedgerError, match="was drawn and kept, and is not in the release"):
+        Synthesizer.resume(tmp_path / "older", TABLE)
+    assert Synthesizer.resume(folder, TABLE).release.complete
+
+
+@pytest.mark.parametrize("name", ["schema.toml", "workload.json", "workload.npz"])
+def test_a_run_does_not_go_on_about_something_else(name: str, tmp_path: Path) -> None:
+    killed_after_the_charge(tmp_path / "r", **SMALL)
+    path = tmp_path / "r" / name
+    good = path.read_bytes()
+    path.write_bytes(good.replace(b"female", b"Female") + b" ")
+    with pytest.raises(ReleaseError, match="the schema or the workload was changed"):
+        Synthesizer.resume(tmp_path / "r", TABLE)
+    path.write_bytes(good)
+    assert Synthesizer.resume(tmp_path / "r", TABLE).release.complete
+
+
+def test_a_run_that_was_moved_with_its_ledger(tmp_path: Path) -> None:
+    killed_after_the_charge(tmp_path / "r", **SMALL)
+    (tmp_path / "other").mkdir()
+    for path in [*tmp_path.glob("r*")]:
+        path.rename(tmp_path / "other" / path.name)
+    folder = tmp_path / "other" / "r"
+    with pytest.raises(LedgerError, match="is gone; put it back, or say where it is"):
+        Synthesizer.resume(folder, TABLE)
+    ledger = tmp_path / "other" / "r.ledger.db"
+    assert Synthesizer.resume(folder, TABLE, ledger=ledger).release.complete
+
+
+def test_the_ledgers_terms_are_the_runs(tmp_path: Path) -> None:
+    """What was asked for is what is stated: at the ledger's delta."""
+    ledger = tmp_path / "l.db"
+    with Ledger(ledger) as opened:
+        opened.add_dataset("table", Budget.from_epsilon(1.0, 1e-9))
+    fitted = Synthesizer(SCHEMA, 0.5, ledger=ledger, rows=60).fit(TABLE)
+    record = fitted.release.privacy
+    assert record["spent"]["epsilon"] == pytest.approx(0.5, rel=1e-6)
+    assert record["delta"] == fitted.release.settings["delta"] == 1e-9
+    terms: dict[str, Any] = {"delta": 1e-6, "conversion": "paper"}
+    for name, value in terms.items():
+        with pytest.raises(LedgerError, match=f"has {name}"):
+            Synthesizer(SCHEMA, 0.1, ledger=ledger, rows=60, **{name: value}).fit(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("run.json", b"{}", "run.json is damaged: 'run'"),
+        ("run.json", b'{"run": 1}', "run.json is damaged: 'run'"),
+        ("run.json", b"[" * 100_000, "run.json: cannot be read"),
+        ("release.json", b"[" * 100_000, "release.json: cannot be read"),
+        ("table-0.npy", b"torn", "table-0.npy: was changed or is torn"),
+        ("table-0.npy", b"", "table-0.npy: was changed or is torn"),
+    ],
+)
+def test_files_that_are_damaged(name: str, content: bytes, message: str, tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Release, "finish", killing)
+        with pytest.raises(Killed):
+            Synthesizer(SCHEMA, 1.0, release=folder, **SMALL).fit(TABLE)
+    (folder / name).write_bytes(content)
+    with pytest.raises(ReleaseError, match=re.escape(message)):
+        Synthesizer.resume(folder, TABLE)
+
+
+def test_a_synthetic_table_that_is_torn_or_gone(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    release = Synthesizer(SCHEMA, 1.0, release=folder, **SMALL).fit(TABLE).release
+    path = folder / "synthetic.parquet"
+    good = path.read_bytes()
+    pyarrow.parquet.write_table(release.synthetic.slice(0, 7), path)
+    with pytest.raises(ReleaseError, match="was changed or is torn"):
+        release.synthetic  # noqa: B018
+    path.write_bytes(good[:100])
+    with pytest.raises(ReleaseError, match="was changed or is torn"):
+        Synthesizer.resume(folder).sample()
+    path.unlink()
+    with pytest.raises(ReleaseError, match="has no synthetic table yet"):
+        release.synthetic  # noqa: B018
+    assert Synthesizer.resume(folder).sample().num_rows == 60
+    assert path.read_bytes() == good
+    (folder / "privacy.json").write_text("{}")
+    with pytest.raises(ReleaseError, match=r"privacy\.json is damaged"):
+        release.privacy  # noqa: B018
 
 
 def test_a_backup_put_back_does_not_draw_again(tmp_path: Path) -> None:
@@ -292,7 +550,7 @@ def test_a_backup_put_back_does_not_draw_again(tmp_path: Path) -> None:
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     shutil.copytree(backup, folder, dirs_exist_ok=True)
-    with pytest.raises(ReleaseError, match="was drawn and kept, and is gone"):
+    with pytest.raises(LedgerError, match="was drawn and kept, and is not in the release"):
         Synthesizer.resume(folder, TABLE)
 
 
@@ -310,7 +568,7 @@ def test_measurements_that_were_kept_and_lost(tmp_path: Path) -> None:
         Synthesizer.resume(folder, TABLE)
     shutil.copytree(folder / "measurements", tmp_path / "kept")
     shutil.rmtree(folder / "measurements")
-    with pytest.raises(ReleaseError, match="was drawn and kept, and is gone"):
+    with pytest.raises(LedgerError, match="was drawn and kept, and is not in the release"):
         Synthesizer.resume(folder, TABLE)
     shutil.copytree(tmp_path / "kept", folder / "measurements")
     document.write_bytes(good)
@@ -353,7 +611,7 @@ def test_a_ledger_that_does_not_know_the_charges(tmp_path: Path) -> None:
         path.unlink()
     with Ledger(tmp_path / "l.db") as ledger:
         ledger.add_dataset("table", Budget.from_epsilon(1.0, 1 / 800**2))
-    with pytest.raises(LedgerError, match="does not know what paid for these measurements"):
+    with pytest.raises(LedgerError, match="does not know what paid for the measurements"):
         Synthesizer.resume(folder)
     assert not Release.load(folder).complete
 
@@ -395,7 +653,7 @@ def test_a_ledger_that_cannot_pay_for_the_whole_run(tmp_path: Path) -> None:
     delta = 1 / 800**2
     with Ledger(tmp_path / "l.db") as ledger:
         ledger.add_dataset("table", Budget.from_epsilon(0.6, delta))
-    with pytest.raises(BudgetError, match="the run will need rho"):
+    with pytest.raises(BudgetError, match="was asked for"):
         Synthesizer(SCHEMA, 1.0, ledger=tmp_path / "l.db", **ADAPTIVE).fit(TABLE)
     with pytest.raises(LedgerError, match=r"no dataset 'tabel' \(did you mean 'table'"):
         Synthesizer(SCHEMA, 0.1, ledger=tmp_path / "l.db", dataset="tabel", **SMALL).fit(TABLE)
@@ -443,7 +701,7 @@ def test_one_shot_goes_on_without_the_data(tmp_path: Path) -> None:
     data.unlink()
     release = Release.load(folder)
     assert not release.complete
-    with pytest.raises(ReleaseError, match="not complete yet"):
+    with pytest.raises(ReleaseError, match="has no synthetic table yet"):
         _ = release.synthetic
     with pytest.raises(ReleaseError, match="not complete yet, and so not to be handed on"):
         release.save(tmp_path / "other")
@@ -691,3 +949,165 @@ def test_workloads_by_name() -> None:
     assert every.size > 12
     single = workload_of(SCHEMA, ["categorical:1"])
     assert single.size == workloads.categorical_marginals(SCHEMA, 1).size
+
+
+UNKNOWN: dict[str, Any] = {"neighbours": "add-remove", "delta": 1e-6, "rows": 60, "threads": 1}
+
+
+@pytest.mark.parametrize("settings", [{}, {"mechanism": "adaptive", "epochs": 3}])
+def test_add_remove_measures_the_number_of_rows(settings: dict[str, Any], tmp_path: Path) -> None:
+    """It is paid for, noisy, and the true one is nowhere to be found."""
+    folder = tmp_path / "release"
+    synth = Synthesizer(SCHEMA, 0.5, **UNKNOWN, **settings, release=folder).fit(TABLE)
+    total = synth.release.total()
+    measured = synth.release.measurements()
+    assert total is not None
+    assert measured is not None
+    assert measured.rows == total.rows
+    assert measured.neighbours == synth.release.privacy["neighbours"] == "add-remove"
+    charges = synth.release.privacy["charges"]
+    assert charges[0]["groups"] == ["number of rows"]
+    budget = Budget.from_epsilon(0.5, 1e-6)
+    assert charges[0]["units"] == pytest.approx(budget.units / 50, rel=1e-9)
+    assert total.scale == pytest.approx(math.sqrt(1 / (2 * budget.rho / 50)), rel=1e-6)
+    spent = sum(charge["units"] for charge in charges)
+    assert budget.units * (1 - 1e-9) < spent <= budget.units
+    assert synth.release.settings["people"] is None
+    # A release that was handed on has it too, and the number of rows of a table with one row more
+    # changes nothing in what it says of the settings.
+    assert synth.release.save(tmp_path / "copy").total() == total
+    more = datasets.census(801, seed=2).select(SCHEMA.names)
+    other = Synthesizer(SCHEMA, 0.5, **UNKNOWN, **settings).fit(more).release
+    assert other.settings == synth.release.settings
+    assert other.workload.size == synth.release.workload.size
+
+
+def test_the_noise_on_the_number_of_rows_is_as_large_as_it_says() -> None:
+    """With 60 draws, a chi-squared test that a noise half or twice as large would always fail."""
+    schema = SCHEMA.select(["sex"])
+    table = TABLE.select(["sex"])
+    found = []
+    for _ in range(60):
+        total = Synthesizer(schema, 0.5, **UNKNOWN).fit(table).release.total()
+        assert total is not None
+        found.append((total.rows - TABLE.num_rows) / total.scale)
+    # Of chi-squared with 60 degrees of freedom, below 26 and above 116 with probability 1e-5.
+    assert 26 < sum(each**2 for each in found) < 116
+
+
+@pytest.mark.parametrize("settings", [{}, {"mechanism": "adaptive", "epochs": 2}])
+def test_add_remove_goes_on_after_a_kill_at_any_step(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    def fit(folder: Path) -> None:
+        Synthesizer(SCHEMA, 1.0, **UNKNOWN, **settings, release=folder, insecure_noise_seed=5).fit(
+            TABLE
+        )
+
+    fit(tmp_path / "whole")
+    expected = outcome(tmp_path / "whole", tmp_path / "whole.ledger.db")
+    for kill_at in range(100):
+        folder = tmp_path / str(kill_at)
+        with pytest.MonkeyPatch.context() as patch:
+            durable_steps(patch, kill_at)
+            try:
+                fit(folder)
+                break
+            except Killed:
+                pass
+        if (folder / "release.json").exists():
+            Synthesizer.resume(folder, TABLE)
+            assert outcome(folder, tmp_path / f"{kill_at}.ledger.db") == expected
+    assert 20 < kill_at < 99
+
+
+def test_add_remove_cannot_go_on_without_its_total(tmp_path: Path) -> None:
+    """To measure it again would be to draw twice under one charge."""
+    folder = tmp_path / "release"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Release, "keep_table", killing)
+        with pytest.raises(Killed):
+            Synthesizer(SCHEMA, 1.0, **UNKNOWN, release=folder).fit(TABLE)
+    (folder / "total.json").rename(folder / "total.bak")
+    with pytest.raises(MeasurementError, match="the number of rows is gone"):
+        Synthesizer.resume(folder, TABLE)
+    for text in ("{}", '{"rows": 0, "scale": 1, "private": true}', "[1]", '{"rows": "8"}'):
+        (folder / "total.json").write_text(text)
+        with pytest.raises(ReleaseError, match=r"total\.json"):
+            Synthesizer.resume(folder, TABLE)
+    (folder / "total.bak").rename(folder / "total.json")
+    assert Synthesizer.resume(folder, TABLE).sample().num_rows == 60
+
+
+def killing(*_: Any) -> None:
+    raise Killed
+
+
+def test_add_remove_needs_a_delta_and_a_ledger_of_its_kind(tmp_path: Path) -> None:
+    with pytest.raises(BudgetError, match="give a delta"):
+        Synthesizer(SCHEMA, 1.0, neighbours="add-remove").fit(TABLE)
+    with pytest.raises(BudgetError, match="neighbours must be 'replace-one' or 'add-remove'"):
+        Synthesizer(SCHEMA, 1.0, neighbours="both").fit(TABLE)
+    ledger = tmp_path / "ledger.db"
+    Synthesizer(SCHEMA, 1.0, ledger=ledger, rows=60).fit(TABLE)
+    with pytest.raises(LedgerError, match="has neighbours 'replace-one', not 'add-remove'"):
+        Synthesizer(SCHEMA, 1.0, **UNKNOWN, ledger=ledger).fit(TABLE)
+
+
+def test_the_forecast_is_what_comes() -> None:
+    """Its noise is that of the measurements, its errors those of noise of that scale."""
+    for settings in ({}, {"mechanism": "adaptive", "epochs": 3, "groups": 2}, UNKNOWN):
+        synth = Synthesizer(SCHEMA, 1.0, **{"rows": 60, "threads": 1, **settings})
+        forecast = synth.plan(TABLE)
+        measured = synth.fit(TABLE).release.measurements()
+        assert measured is not None
+        noise = {group.name: group.noise for group in forecast.groups}
+        for number, scale in enumerate(measured.scales):
+            assert noise[measured.workload.describe(number)] == pytest.approx(scale, rel=1e-9)
+        total = synth.release.total()
+        assert forecast.counting == (0.0 if total is None else pytest.approx(total.scale))
+        rng = np.random.default_rng(1)
+        group = max(forecast.groups, key=lambda each: each.queries)
+        drawn = np.abs(group.noise * rng.standard_normal((4000, group.queries))) / 800
+        assert drawn.mean() == pytest.approx(group.error, rel=0.02)
+        assert drawn.max(axis=1).mean() == pytest.approx(group.largest, rel=0.15)
+        if forecast.mechanism.name == "adaptive":
+            units, _ = adaptive_units(forecast.mechanism, forecast.workload, forecast.budget)
+            assert forecast.selecting == pytest.approx(selection_scale(units[0], 2))
+        else:
+            assert forecast.selecting == 0
+        assert forecast.seconds > 0
+        assert forecast.bytes > 0
+
+
+def test_what_can_be_read_once_cannot_be_planned_with() -> None:
+    reader = pa.RecordBatchReader.from_batches(TABLE.schema, TABLE.to_batches())
+    with pytest.raises(SourceError, match="can be read only once"):
+        Synthesizer(SCHEMA, 1.0).plan(reader)
+    assert Synthesizer(SCHEMA, 1.0, rows=60).fit(reader).sample().num_rows == 60
+
+
+def test_scikit_learn_can_clone_it() -> None:
+    base = pytest.importorskip("sklearn.base")
+    synth = Synthesizer(SCHEMA, 1.0, rows=60, workload=["categorical:2"], release="somewhere")
+    again = base.clone(synth)
+    assert again.get_params() == synth.get_params()
+    assert again is not synth
+
+
+def test_a_full_disk_at_any_step(tmp_path: Path) -> None:
+    """Real disks of one page to forty-four: a clear word, and on with more room to the same end."""
+    command = ["unshare", "-Urm", sys.executable, "-m", "tests.full_disk_worker", str(tmp_path)]
+    probe = ["unshare", "-Urm", "mount", "-t", "tmpfs", "tmpfs", str(tmp_path)]
+    if shutil.which("unshare") is None or subprocess.run(probe, capture_output=True).returncode:
+        pytest.skip("no disk can be mounted here: a namespace of our own is not allowed")
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    runs = [json.loads(line) for line in found.stdout.splitlines()]
+    assert len(runs) == 44
+    assert all(run["same"] for run in runs)
+    told = [run["told"] for run in runs]
+    assert sum(bool(each) for each in told) > 30
+    assert any("release" in each and "No space left" in each for each in told)
+    assert any("ledger" in each and "full" in each for each in told)
+    assert any(run["resumed"] and run["told"] for run in runs)

@@ -68,7 +68,7 @@ def answer(
     *,
     invalid: Invalid = "error",
     threads: int | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], object] | None = None,
 ) -> ExactAnswers:
     """Answer every query of a workload exactly, in one pass over a table.
 
@@ -130,7 +130,7 @@ def _count(
     pieces: Iterable[Any],
     encode: Callable[[Any], NDArray[np.float64] | None],
     threads: int | None,
-    progress: Callable[[int], None] | None,
+    progress: Callable[[int], object] | None,
 ) -> tuple[int, NDArray[np.int64]]:
     """Encode and count pieces of a table on threads, each with a state of its own."""
     threads = threads or len(os.sched_getaffinity(0))

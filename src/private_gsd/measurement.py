@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from private_gsd.errors import MeasurementError, SchemaError, WorkloadError
+from private_gsd.errors import LedgerError, MeasurementError, SchemaError, WorkloadError
 from private_gsd.privacy.release import MAX_ROWS, NoisyTotal, Selection, release_counts
 from private_gsd.schema import Schema
 from private_gsd.workloads import Neighbours, Workload, categorical_marginals
@@ -30,13 +30,15 @@ from private_gsd.workloads.checks import group_numbers
 from private_gsd.workloads.serial import dump_workload, load_workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from private_gsd.answering import ExactAnswers
     from private_gsd.privacy.accountant import Accountant
     from private_gsd.privacy.mechanisms import NoiseSource
+
+    Before = Callable[[str], object]
 
 FORMAT = "private-gsd measurements"
 VERSION = 1
@@ -157,8 +159,14 @@ class Measurements:
             total = total + part
         return total
 
-    def save(self, folder: str | Path) -> None:
-        """Write a folder; one that was there is replaced in one step, or stays as it was."""
+    def save(self, folder: str | Path, before: Before | None = None) -> None:
+        """Write a folder; one that was there is replaced in one step, or stays as it was.
+
+        Args:
+            folder: Where.
+            before: Told the digest of what is about to be seen, if anybody wants to know; see
+                ``publish``.
+        """
         folder = Path(folder)
         families, arrays = dump_workload(self.workload)
         buffer = io.BytesIO()
@@ -181,20 +189,24 @@ class Measurements:
         text = json.dumps(document, indent=1, ensure_ascii=False)
         try:
             make_folder(folder)
-            before = _arrays_named(folder)
+            old = _arrays_named(folder)
             write_durably(folder / f"arrays-{digest[:16]}.npz", content)
-            write_durably(folder / "measurements.json", text.encode())
+            publish(folder / "measurements.json", text.encode(), before or (lambda _: None))
         except OSError as error:
             raise MeasurementError(f"{folder}: cannot be written: {error.strerror}") from None
-        if before not in (None, document["arrays"]):
+        except LedgerError:
+            Measurements.tidy(folder)
+            raise
+        if old not in (None, document["arrays"]):
             with suppress(OSError):  # the new ones are in place, whatever happens to the old
-                (folder / str(before)).unlink()
+                (folder / str(old)).unlink()
 
     @staticmethod
     def tidy(folder: str | Path) -> None:
         """Remove what a save that did not come to its end left in a folder.
 
         It may be a whole draw of noise. Who draws again must not leave the first one about.
+        What was about to be seen must have been shown or thrown away before (see ``recover``).
         """
         folder = Path(folder)
         named = _arrays_named(folder)
@@ -357,10 +369,54 @@ def write_durably(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
-        _sync_folder(path.parent)
+        move_durably(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def publish(path: Path, content: bytes, before: Before) -> None:
+    """Write a file that is seen only once somebody has taken down that it will be.
+
+    Whoever dies in between leaves it beside its place, for ``recover``.
+
+    Args:
+        path: The file.
+        content: What is in it.
+        before: Told the digest, when the content is on the disk and not yet to be seen.
+    """
+    pending = _pending(path)
+    write_durably(pending, content)
+    try:
+        before(hashlib.sha256(content).hexdigest())
+    except LedgerError:  # which may not be seen, now or later
+        pending.unlink()
+        raise
+    move_durably(pending, path)
+
+
+def recover(path: Path, is_kept: Callable[[str], bool]) -> None:
+    """After a death in ``publish``: show what was taken down, throw away what was not."""
+    pending = _pending(path)
+    if pending.exists():
+        if is_kept(digest_of(pending)):
+            move_durably(pending, path)
+        else:
+            pending.unlink()
+
+
+def digest_of(path: Path) -> str:
+    """The digest of a file, as ``publish`` tells it."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def move_durably(path: Path, target: Path) -> None:
+    """Put a file in its place, so that it is there after a crash."""
+    path.replace(target)
+    _sync_folder(target.parent)
+
+
+def _pending(path: Path) -> Path:
+    return path.with_name(f".{path.name}.pending")
 
 
 def _sync_folder(folder: Path) -> None:

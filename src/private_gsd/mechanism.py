@@ -2,13 +2,14 @@
 
 What was spent and learned is handed to a checkpoint before anything is made of it, so that a run
 that dies goes on from there. A step that was paid for and not kept is drawn again under the same
-charge: what it drew the first time died with the process, and whoever keeps the checkpoint sees to
-it that nothing of it is left. What was kept is never drawn again.
+charge: what it drew the first time died with the process, and the ledger sees to it that nobody
+keeps a second one (see ``privacy.runs``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 import numpy as np
@@ -17,7 +18,7 @@ from private_gsd.answering import count
 from private_gsd.errors import BudgetError, MeasurementError
 from private_gsd.measurement import Measurements, measure
 from private_gsd.privacy.plan import plan_one_shot
-from private_gsd.privacy.release import Selection, select_groups
+from private_gsd.privacy.release import NoisyTotal, Selection, release_total, select_groups
 from private_gsd.workloads.checks import whole
 
 if TYPE_CHECKING:
@@ -32,13 +33,15 @@ if TYPE_CHECKING:
     from private_gsd.workloads import Neighbours, Workload
 
     Matrix = NDArray[np.float64]
+    Before = Callable[[str], object]
 
 Name = Literal["one-shot", "adaptive"]
 Split = Literal["half", "tenth"]
 
-# With more one-shot noise than this share of the rows, adaptive does better. Measured on all 3-way
-# marginals of ACS data: at 0.33 by 14 % in the mean error, at 0.10 by 5 %, at 0.05 worse by 16 %.
-DROWNED = 0.1
+# The share of the budget that measuring the number of rows gets, where it is not public.
+COUNTING = 0.02
+# The number of that step; those of the epochs are counted from 0.
+COUNTING_STEP = 2**31
 # The part of the budget that selecting gets, where the rest is for measuring.
 SPLITS: dict[str, tuple[int, int]] = {"half": (1, 1), "tenth": (1, 9)}
 
@@ -85,11 +88,17 @@ class Checkpoint(Protocol):
     def table(self, epoch: int) -> Matrix | None:
         """The synthetic table at the end of an epoch, if it was made."""
 
-    def keep_epochs(self, epochs: list[list[int]]) -> None:
-        """Keep which groups were selected."""
+    def total(self) -> NoisyTotal | None:
+        """The number of rows, if it was measured."""
 
-    def keep_measurements(self, measurements: Measurements) -> None:
-        """Keep what was measured."""
+    def keep_total(self, total: NoisyTotal, before: Before) -> None:
+        """Keep the number of rows, once ``before`` was told its digest."""
+
+    def keep_epochs(self, epochs: list[list[int]], before: Before) -> None:
+        """Keep which groups were selected, once ``before`` was told the digest."""
+
+    def keep_measurements(self, measurements: Measurements, before: Before) -> None:
+        """Keep what was measured, once ``before`` was told the digest."""
 
     def keep_table(self, epoch: int, table: Matrix) -> None:
         """Keep a synthetic table."""
@@ -108,7 +117,10 @@ class Run:
         project: Makes a table of measurements: from a table to begin with, and a number that says
             which of the run's tables it is.
         begin: The first table of an adaptive run.
-        kept: Told of a step, by its name, when what it learned is kept.
+        keep: Takes down, by a step's name, the digest of what it learned; before it is seen.
+        check: Makes sure that some steps, by their names, are known to have kept what they learned,
+            and that the last of them kept what the checkpoint has: the "total", the "epochs" or the
+            "measurements".
         checkpoint: What is left behind.
         neighbours: Which tables count as neighbours.
     """
@@ -120,7 +132,8 @@ class Run:
     noise: Callable[[int], NoiseSource]
     project: Callable[[Measurements, Matrix | None, int], Matrix]
     begin: Callable[[], Matrix]
-    kept: Callable[[str], None]
+    keep: Callable[[str, str], object]
+    check: Callable[[list[str], str], object]
     checkpoint: Checkpoint
     neighbours: Neighbours = "replace-one"
 
@@ -131,31 +144,57 @@ def run(mechanism: Mechanism, what: Run) -> tuple[Measurements, Matrix]:
     Returns:
         The measurements and the synthetic table.
     """
+    counting, rest = count_and_rest(what.budget, what.neighbours)
+    total = _count_rows(what, counting)
+    what = replace(what, budget=rest)
     if mechanism.name == "one-shot":
-        return _one_shot(what)
-    return _adaptive(mechanism, what)
+        return _one_shot(what, total)
+    return _adaptive(mechanism, what, total)
 
 
-def choose(workload: Workload, budget: Budget, rows: int, split: Split = "half") -> Mechanism:
-    """One-shot, or adaptive where its noise would drown a tenth of the table; see docs/results.md.
-
-    The choice is made from public facts alone: the workload, the budget and the number of rows.
-    """
-    noise = max(share.scale for share in plan_one_shot(workload, budget).shares)
-    if noise > rows * DROWNED:
-        return Mechanism(name="adaptive", epochs=10, groups=1, split=split)
-    return Mechanism(name="one-shot", split=split)
-
-
-def planned_units(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:
+def planned_units(
+    mechanism: Mechanism,
+    workload: Workload,
+    budget: Budget,
+    neighbours: Neighbours = "replace-one",
+) -> int:
     """All that a run will spend."""
+    counting, rest = count_and_rest(budget, neighbours)
     if mechanism.name == "one-shot":
-        return sum(plan_one_shot(workload, budget).units)
-    selecting, measuring = adaptive_units(mechanism, workload, budget)
-    return sum(selecting) + sum(map(sum, measuring))
+        return counting + sum(plan_one_shot(workload, rest, neighbours=neighbours).units)
+    selecting, measuring = adaptive_units(mechanism, workload, rest)
+    return counting + sum(selecting) + sum(map(sum, measuring))
 
 
-def _one_shot(what: Run) -> tuple[Measurements, Matrix]:
+def count_and_rest(budget: Budget, neighbours: Neighbours) -> tuple[int, Budget]:
+    """What measuring the number of rows gets, where it is not public, and the rest."""
+    if neighbours == "replace-one":
+        return 0, budget
+    counting, _ = budget.split([COUNTING, 1 - COUNTING])
+    return counting, replace(budget, units=budget.units - counting)
+
+
+def _count_rows(what: Run, units: int) -> NoisyTotal | None:
+    """The number of rows, measured where it is not public."""
+    if what.neighbours == "replace-one":
+        return None
+    known = what.checkpoint.total()
+    if known is None:
+        if what.checkpoint.measurements() is not None or what.checkpoint.epochs():
+            raise MeasurementError("the number of rows is gone, and what was made of it is there")
+        known = release_total(
+            what.exact(),
+            units,
+            accountant=what.pay("number of rows"),
+            noise=what.noise(COUNTING_STEP),
+        )
+        what.checkpoint.keep_total(known, partial(what.keep, "number of rows"))
+    else:
+        what.check(["number of rows"], "total")
+    return known
+
+
+def _one_shot(what: Run, total: NoisyTotal | None) -> tuple[Measurements, Matrix]:
     measured = what.checkpoint.measurements()
     if measured is None and what.checkpoint.table(0) is not None:
         raise MeasurementError("the measurements are gone, and a table of them is there")
@@ -168,9 +207,11 @@ def _one_shot(what: Run) -> tuple[Measurements, Matrix]:
             accountant=what.pay("measure"),
             noise=what.noise(0),
             neighbours=what.neighbours,
+            rows=total,
         )
-        what.checkpoint.keep_measurements(measured)
-    what.kept("measure")
+        what.checkpoint.keep_measurements(measured, partial(what.keep, "measure"))
+    else:
+        what.check(["measure"], "measurements")
     table = what.checkpoint.table(0)
     if table is None:
         table = what.project(measured, None, 0)
@@ -202,15 +243,15 @@ def adaptive_units(
     return units[: len(sizes)], epochs
 
 
-def _adaptive(mechanism: Mechanism, what: Run) -> tuple[Measurements, Matrix]:
+def _adaptive(
+    mechanism: Mechanism, what: Run, total: NoisyTotal | None
+) -> tuple[Measurements, Matrix]:
     selecting, measuring = adaptive_units(mechanism, what.workload, what.budget)
-    total = what.checkpoint.measurements()
+    measured = what.checkpoint.measurements()
     epochs = what.checkpoint.epochs()
-    done = _measured_epochs(what, total, epochs)
-    for epoch in range(len(epochs)):
-        what.kept(f"epoch {epoch + 1}: select")
-    for epoch in range(done):
-        what.kept(f"epoch {epoch + 1}: measure")
+    done = _measured_epochs(what, measured, epochs)
+    what.check([f"epoch {epoch + 1}: select" for epoch in range(len(epochs))], "epochs")
+    what.check([f"epoch {epoch + 1}: measure" for epoch in range(done)], "measurements")
     table: Matrix | None = None
     for epoch in range(max(done - 1, 0), len(selecting)):
         table = what.begin() if epoch == 0 else what.checkpoint.table(epoch - 1)
@@ -221,10 +262,10 @@ def _adaptive(mechanism: Mechanism, what: Run) -> tuple[Measurements, Matrix]:
                 chosen = Selection(tuple(epochs[epoch]), what.noise(2 * epoch).private)
             else:
                 size = len(measuring[epoch])
-                chosen = _select(what, table, epochs, size, epoch, selecting[epoch])
+                chosen = _select(what, table, epochs, size, epoch, selecting[epoch], total)
                 epochs = [*epochs, list(chosen.groups)]
-                what.checkpoint.keep_epochs(epochs)
-                what.kept(f"epoch {epoch + 1}: select")
+                step = f"epoch {epoch + 1}: select"
+                what.checkpoint.keep_epochs(epochs, partial(what.keep, step))
             new = measure(
                 what.exact(),
                 chosen,
@@ -232,19 +273,20 @@ def _adaptive(mechanism: Mechanism, what: Run) -> tuple[Measurements, Matrix]:
                 accountant=what.pay(f"epoch {epoch + 1}: measure"),
                 noise=what.noise(2 * epoch + 1),
                 neighbours=what.neighbours,
+                rows=total,
             )
-            total = new if total is None else total + new
-            what.checkpoint.keep_measurements(total)
-            what.kept(f"epoch {epoch + 1}: measure")
-        assert total is not None
+            measured = new if measured is None else measured + new
+            step = f"epoch {epoch + 1}: measure"
+            what.checkpoint.keep_measurements(measured, partial(what.keep, step))
+        assert measured is not None
         made = what.checkpoint.table(epoch)
         if made is None:
-            made = what.project(total, table, epoch)
+            made = what.project(measured, table, epoch)
             what.checkpoint.keep_table(epoch, made)
         table = made
-    assert total is not None
+    assert measured is not None
     assert table is not None
-    return total, table
+    return measured, table
 
 
 def _measured_epochs(what: Run, total: Measurements | None, epochs: list[list[int]]) -> int:
@@ -270,7 +312,13 @@ def _measured_epochs(what: Run, total: Measurements | None, epochs: list[list[in
 
 
 def _select(
-    what: Run, table: Matrix, epochs: list[list[int]], k: int, epoch: int, units: int
+    what: Run,
+    table: Matrix,
+    epochs: list[list[int]],
+    k: int,
+    epoch: int,
+    units: int,
+    total: NoisyTotal | None,
 ) -> Selection:
     """The groups that a table answers worst, of those not measured yet."""
     measured = {group for each in epochs for group in each}
@@ -279,7 +327,7 @@ def _select(
     return select_groups(
         exact,
         count(what.workload, table) / len(table),
-        exact.rows,
+        exact.rows if total is None else total.rows,
         candidates,
         k,
         units,

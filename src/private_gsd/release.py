@@ -5,13 +5,15 @@
     schema.toml          the public schema
     workload.json, .npz  the questions
     measurements/        the noisy answers
+    total.json           the number of rows, where it was measured
     epochs.json          of an adaptive run, the groups selected
     table-N.npy          the encoded synthetic table at the end of epoch N (0 for one-shot)
     synthetic.parquet    the synthetic table
     privacy.json         what was promised and spent
 
 Every file is written whole or not at all. None holds a row of the data or an exact count. A saved
-release has no ``run.json``, nor the ledger or the lock of the run.
+release has no ``run.json``. The ledger of a run that was given none lies beside the folder: a copy
+of the folder then has no ledger of its own to draw under.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import fcntl
 import hashlib
 import io
 import json
+import os
 import platform
 import zipfile
 from contextlib import contextmanager
@@ -32,25 +35,44 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from private_gsd.encoding import Encoder
-from private_gsd.errors import ReleaseError, SchemaError, WorkloadError
-from private_gsd.measurement import Measurements, make_folder, write_durably
+from private_gsd.errors import MeasurementError, ReleaseError, SchemaError, WorkloadError
+from private_gsd.measurement import (
+    Measurements,
+    check_rows,
+    digest_of,
+    make_folder,
+    publish,
+    recover,
+    write_durably,
+)
+from private_gsd.privacy.release import NoisyTotal
 from private_gsd.schema import Schema
 from private_gsd.workloads.serial import dump_workload, load_workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
     from private_gsd.workloads import Workload
 
     Matrix = NDArray[np.float64]
+    Before = Callable[[str], object]
 
 # What reading a damaged file may raise.
 DAMAGED = (
     *(OSError, EOFError, ValueError, LookupError, TypeError, AttributeError, zipfile.BadZipFile),
-    *(SchemaError, WorkloadError),
+    *(SchemaError, WorkloadError, pa.ArrowException),
 )
+INPUTS = ("schema.toml", "workload.json", "workload.npz")
+# What was drawn, and where it is kept.
+KEPT = {
+    "total": "total.json",
+    "epochs": "epochs.json",
+    "measurements": "measurements/measurements.json",
+}
+# What run.json says, and of what kind it is.
+RUN: dict[str, Any] = {"run": str, "ledger": str, "data": str | None, "opened": bool}
 FORMAT = "private-gsd release"
 VERSION = 1
 
@@ -84,12 +106,13 @@ class Release:
             write_durably(self.folder / "schema.toml", workload.schema.to_toml().encode())
             write_durably(self.folder / "workload.npz", buffer.getvalue())
             self._write("workload.json", {"families": families})
-            self._write("run.json", {**run, "place": self._place()})
+            self._write("run.json", run)
             document = {
                 "format": FORMAT,
                 "version": VERSION,
                 "complete": False,
                 "settings": settings,
+                "inputs_sha256": self._inputs(),
                 "software": _software(),
             }
             self._write("release.json", document)
@@ -106,7 +129,7 @@ class Release:
         if not self.folder.is_dir():
             raise ReleaseError(f"{self.folder}: is a file, and a release needs a folder")
         # What a killed beginning left is ours; anything else could be taken for it.
-        mine = {"schema.toml", "workload.json", "workload.npz", "run.json", ".lock"}
+        mine = {*INPUTS, "run.json"}
         others = [path.name for path in self.folder.iterdir() if path.name not in mine]
         others = [name for name in others if not (name.startswith(".") and name.endswith(".tmp"))]
         if others:
@@ -115,31 +138,42 @@ class Release:
                 "folder of its own"
             )
 
-    def _place(self) -> int:
-        """What tells a folder from a copy of it."""
-        return self.folder.stat().st_ino
+    def _inputs(self) -> str:
+        """A digest of what the run is about."""
+        parts = [digest_of(self.folder / name) for name in INPUTS]
+        return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
-    def check_place(self) -> None:
-        """Refuse to be a copy: two of them would draw different noise under the same charges."""
-        if self.run.get("place") != self._place():
-            raise ReleaseError(
-                f"{self.folder}: is a copy of the folder in which the run began, and cannot go on; "
-                "go on there, or begin anew"
-            )
+    def check_inputs(self) -> None:
+        """Refuse to go on with another schema or workload than the run began with."""
+        with self._reading():
+            if self._inputs() != self._document.get("inputs_sha256"):
+                raise ReleaseError(
+                    f"{self.folder}: the schema or the workload was changed since the run began; "
+                    "put them back, or begin anew"
+                )
 
     def discard(self) -> None:
         """Remove what ``begin`` wrote, where nothing was paid for."""
-        for name in ("release.json", "run.json", "workload.json", "workload.npz", "schema.toml"):
+        for name in ("release.json", "run.json", *INPUTS):
             (self.folder / name).unlink(missing_ok=True)
-        for path in self.folder.glob("ledger.db*"):
-            path.unlink()
 
-    def tidy(self) -> None:
-        """Before anything is drawn: remove what a kill left."""
-        Measurements.tidy(self.folder / "measurements")
+    def tidy(self, is_kept: Callable[[str], bool]) -> None:
+        """Before anything is drawn: show what was kept when a kill came, and remove the rest.
+
+        Args:
+            is_kept: Whether the ledger knows a digest as kept.
+        """
         with self._writing():
+            for name in KEPT.values():
+                recover(self.folder / name, is_kept)
             for path in self.folder.glob(".*.tmp"):
                 path.unlink()
+        Measurements.tidy(self.folder / "measurements")
+
+    def digest(self, kind: str) -> str:
+        """Of the "total", the "epochs" or the "measurements", as they were kept."""
+        with self._reading():
+            return digest_of(self.folder / KEPT[kind])
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:
@@ -160,15 +194,17 @@ class Release:
         """Nobody else works on this release meanwhile, or two runs would draw under one charge."""
         with self._writing():
             make_folder(self.folder)
-            file = (self.folder / ".lock").open("ab")
-        with file:
+            descriptor = os.open(self.folder, os.O_RDONLY)
+        try:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise ReleaseError(f"{self.folder}: another process is working on it") from None
             except OSError as error:
                 raise ReleaseError(f"{self.folder}: cannot be locked: {error.strerror}") from None
             yield
+        finally:
+            os.close(descriptor)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -182,12 +218,20 @@ class Release:
         document = self._read("run.json")
         if document is None:
             raise ReleaseError(f"{self.folder}: has no run.json, and so no run to go on with")
+        for name, kind in RUN.items():
+            if not isinstance(document.get(name), kind):
+                raise ReleaseError(f"{self.folder}: run.json is damaged: {name!r}")
         return document
 
     @property
     def complete(self) -> bool:
         """Whether the run came to its end."""
         return bool(self._document["complete"])
+
+    @property
+    def finished(self) -> bool:
+        """Whether it is complete, and its synthetic table still there."""
+        return self.complete and (self.folder / "synthetic.parquet").exists()
 
     @property
     def schema(self) -> Schema:
@@ -210,17 +254,23 @@ class Release:
         record = self._read("privacy.json")
         if record is None:
             raise ReleaseError(f"{self.folder}: not complete yet, and so without a privacy record")
+        if not {"dataset", "spent", "delta", "neighbours", "private"} <= set(record):
+            raise ReleaseError(f"{self.folder}: privacy.json is damaged")
         return record
 
     @property
     def synthetic(self) -> pa.Table:
         """The synthetic table, in the schema's types."""
-        path = self.folder / "synthetic.parquet"
-        if not path.exists():
+        if not self.finished:
             raise ReleaseError(
-                f"{self.folder}: not complete yet; 'private-gsd resume {self.folder}' goes on"
+                f"{self.folder}: has no synthetic table yet; 'private-gsd resume {self.folder}' "
+                "goes on"
             )
-        return pyarrow.parquet.read_table(path)
+        path = self.folder / "synthetic.parquet"
+        with self._reading():
+            if digest_of(path) != self._document.get("synthetic_sha256"):
+                raise ReleaseError(f"{path}: was changed or is torn")
+            return pyarrow.parquet.read_table(path)
 
     @property
     def matrix(self) -> Matrix:
@@ -249,27 +299,47 @@ class Release:
         path = self.folder / f"table-{epoch}.npy"
         if not path.exists():
             return None
-        try:
-            values: Matrix = np.load(path, allow_pickle=False)
-        except DAMAGED as error:
-            raise ReleaseError(f"{path}: cannot be read: {error}") from None
+        with self._reading():
+            content = path.read_bytes()
+            digest, content = content[:64], content[64:]
+            if hashlib.sha256(content).hexdigest().encode() != digest:
+                raise ReleaseError(f"{path}: was changed or is torn")
+            values: Matrix = np.load(io.BytesIO(content), allow_pickle=False)
         return values
 
-    def keep_epochs(self, epochs: list[list[int]]) -> None:
+    def total(self) -> NoisyTotal | None:
+        """The number of rows, if it was measured."""
+        document = self._read("total.json")
+        if document is None:
+            return None
+        try:
+            return NoisyTotal(
+                check_rows(document["rows"]), float(document["scale"]), document["private"] is True
+            )
+        except (LookupError, TypeError, ValueError, MeasurementError):
+            raise ReleaseError(f"{self.folder}: total.json is damaged") from None
+
+    def keep_total(self, total: NoisyTotal, before: Before) -> None:
+        """Keep the number of rows."""
+        with self._writing():
+            publish(self.folder / KEPT["total"], _json(total._asdict()), before)
+
+    def keep_epochs(self, epochs: list[list[int]], before: Before) -> None:
         """Keep which groups were selected."""
         with self._writing():
-            self._write("epochs.json", {"epochs": epochs})
+            publish(self.folder / KEPT["epochs"], _json({"epochs": epochs}), before)
 
-    def keep_measurements(self, measurements: Measurements) -> None:
+    def keep_measurements(self, measurements: Measurements, before: Before) -> None:
         """Keep what was measured."""
-        measurements.save(self.folder / "measurements")
+        measurements.save(self.folder / "measurements", before)
 
     def keep_table(self, epoch: int, table: Matrix) -> None:
         """Keep a synthetic table, and the one before it."""
         buffer = io.BytesIO()
         np.save(buffer, table, allow_pickle=False)
+        digest = hashlib.sha256(buffer.getvalue()).hexdigest().encode()
         with self._writing():
-            write_durably(self.folder / f"table-{epoch}.npy", buffer.getvalue())
+            write_durably(self.folder / f"table-{epoch}.npy", digest + buffer.getvalue())
             for old in self.folder.glob("table-*.npy"):
                 if old.stem not in (f"table-{epoch}", f"table-{epoch - 1}"):
                     old.unlink(missing_ok=True)
@@ -289,12 +359,12 @@ class Release:
         with other._writing():
             make_folder(other.folder)
             measured = json.loads((self.folder / "measurements/measurements.json").read_text())
-            names = ["schema.toml", "workload.npz", "workload.json", "epochs.json"]
+            names = ["schema.toml", "workload.npz", "workload.json", "total.json", "epochs.json"]
             names += [f"measurements/{measured['arrays']}", "measurements/measurements.json"]
             # The document comes last: without it there is no release.
             names += ["synthetic.parquet", "privacy.json", "release.json"]
             for path in (self.folder / name for name in names):
-                if path.name == "epochs.json" and not path.exists():
+                if path.name in ("total.json", "epochs.json") and not path.exists():
                     continue
                 target = other.folder / path.relative_to(self.folder)
                 make_folder(target.parent)
@@ -328,15 +398,14 @@ class Release:
             document = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise ReleaseError(f"{path}: cannot be read: {error}") from None
         if not isinstance(document, dict):
             raise ReleaseError(f"{path}: not what a release has there")
         return document
 
     def _write(self, name: str, document: dict[str, Any]) -> None:
-        text = json.dumps(document, indent=1, ensure_ascii=False)
-        write_durably(self.folder / name, text.encode())
+        write_durably(self.folder / name, _json(document))
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -344,6 +413,17 @@ class Release:
             yield
         except OSError as error:
             raise ReleaseError(f"{self.folder}: cannot be written: {error.strerror}") from None
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except DAMAGED as error:
+            raise ReleaseError(f"{self.folder}: cannot be read: {error}") from None
+
+
+def _json(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, indent=1, ensure_ascii=False).encode()
 
 
 def _software() -> dict[str, str]:

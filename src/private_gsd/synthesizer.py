@@ -7,7 +7,6 @@ import secrets
 import shutil
 import tempfile
 import weakref
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -16,72 +15,37 @@ import numpy as np
 import pyarrow as pa
 
 from private_gsd.answering import answer
-from private_gsd.encoding import Encoder, Invalid
-from private_gsd.errors import BudgetError, LedgerError, ReleaseError, SchemaError, WorkloadError
-from private_gsd.genetic import GeneticConfig, evolve
-from private_gsd.genetic.domain import columns_of, random_table
-from private_gsd.mechanism import Mechanism, Run, choose, planned_units
-from private_gsd.mechanism import run as run_mechanism
-from private_gsd.privacy.accountant import LedgerAccountant
-from private_gsd.privacy.budget import Budget, default_delta, units_to_rho
+from private_gsd.choice import choose_mechanism, choose_specs
+from private_gsd.encoding import Invalid
+from private_gsd.errors import (
+    BudgetError,
+    GsdError,
+    LedgerError,
+    ReleaseError,
+    SchemaError,
+    SourceError,
+    WorkloadError,
+)
+from private_gsd.forecast import Forecast
+from private_gsd.genetic import GeneticConfig
+from private_gsd.mechanism import Mechanism
+from private_gsd.privacy.budget import Budget, default_delta
 from private_gsd.privacy.ledger import Ledger, check_line
-from private_gsd.privacy.mechanisms import InsecureSeededNoise, SecureNoise
+from private_gsd.privacy.runs import LedgerRun
 from private_gsd.release import Release
+from private_gsd.running import Runner
 from private_gsd.schema import Schema
 from private_gsd.sources import Source, open_source
-from private_gsd.workloads import Workload
+from private_gsd.workloads import Neighbours, Workload
 from private_gsd.workloads.checks import whole
 from private_gsd.workloads.serial import dump_workload
 from private_gsd.workloads.specs import default_specs, workload_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
     from private_gsd.answering import ExactAnswers
-    from private_gsd.genetic import Progress
-    from private_gsd.measurement import Measurements
-    from private_gsd.privacy.mechanisms import NoiseSource
-
-    Matrix = NDArray[np.float64]
-    # What is being done, and how far: rows that went by, or the progress of a search.
-    Tell = Callable[[str, Any], object]
-
-
-@dataclass(frozen=True)
-class StepAccountant:
-    """Pays for one step of a run, once: a step that was paid for before the run died is not again.
-
-    One charge stands for one release still. All that a run learns is kept before it is used or
-    shown, so that what was drawn and not kept died with the process; what it may have left on the
-    disk is removed before the next draw; what was kept is marked in the ledger and never drawn
-    again; and neither two processes nor two copies of the folder draw for one run.
-    """
-
-    ledger: Ledger
-    dataset: str
-    run: str
-    release: Release
-
-    def charge(self, units: int, mechanism: str, groups: Sequence[str], neighbours: str) -> str:
-        """The charge's number, new or old."""
-        for paid in self.ledger.charges(self.dataset):
-            if paid.run == self.run:
-                if (paid.units, paid.mechanism, paid.groups) != (units, mechanism, tuple(groups)):
-                    raise BudgetError(
-                        f"run {self.run!r} has paid for something else before; its release was "
-                        "changed, and cannot go on"
-                    )
-                if self.ledger.is_kept(paid.id):
-                    raise ReleaseError(
-                        f"{self.release.folder}: what {self.run!r} paid for was drawn and kept, "
-                        "and is gone; to draw it again would be to release it twice for one charge"
-                    )
-                self.release.check_place()
-                return str(paid.id)
-        accountant = LedgerAccountant(self.ledger, self.dataset, self.run)
-        return accountant.charge(units, mechanism, groups, neighbours)
+    from private_gsd.running import Tell
 
 
 class Synthesizer:
@@ -96,21 +60,24 @@ class Synthesizer:
     Args:
         schema: The public schema.
         epsilon: The budget, with ``delta``.
-        delta: By default 1/N², N the number of rows, which is public.
-        workload: The questions: a workload, or names such as "categorical:2"; by default all pairs
-            of discrete columns, and every discrete column by every number.
-        mechanism: "one-shot", "adaptive" (see ``Mechanism``), or "auto", which chooses from the
-            workload, the budget and the number of rows alone (see ``choose``).
+        delta: By default the ledger's, or 1/N², N the number of rows, which is public.
+        workload: The questions: a workload, or names such as "categorical:2". By default the
+            budget and the number of rows decide, which are public: single columns, pairs or triples
+            (see ``choose_specs``). Under "add-remove", pairs.
+        mechanism: "one-shot", "adaptive" (see ``Mechanism``), or "auto": one-shot, or adaptive
+            where a workload that was named would drown in noise (see ``choose_mechanism``).
         epochs: Of the adaptive mechanism.
         groups: Of the adaptive mechanism, selected in an epoch.
         split: Of the adaptive mechanism, how much goes to selecting.
         rows: How many rows the synthetic table has, N' in the paper.
         random_state: Of the search; privacy does not depend on it.
-        ledger: The ledger file to charge. By default each fit has one of its own, and nobody adds
-            up what several spend on the same table.
+        ledger: The ledger file to charge. By default each fit has one of its own, beside its
+            release, and nobody adds up what several spend on the same table.
         dataset: The dataset's name in it. A ledger that does not exist yet is made, with this
             budget as the total that may ever be spent on the dataset.
         release: The folder of the release; by default a temporary one (see ``Release.save``).
+        neighbours: "replace-one", which makes the number of rows public, or "add-remove", where a
+            share of the budget measures it, and ``delta`` must be given.
         conversion: From (ε, δ) to ρ, "tight" or "paper".
         invalid: What to do with values outside the schema, "error" or "coerce".
         threads: How many to use; all cores by default.
@@ -133,6 +100,7 @@ class Synthesizer:
         ledger: str | Path | None = None,
         dataset: str = "table",
         release: str | Path | None = None,
+        neighbours: str = "replace-one",
         conversion: str = "tight",
         invalid: str = "error",
         threads: int | None = None,
@@ -151,6 +119,7 @@ class Synthesizer:
         self.ledger = ledger
         self.dataset = dataset
         self.folder = release
+        self.neighbours = neighbours
         self.conversion = conversion
         self.invalid = invalid
         self.threads = threads
@@ -189,58 +158,50 @@ class Synthesizer:
 
         Args:
             data: Anything that ``open_source`` takes.
-            tell: Told of progress: "answering" and a number of rows, "searching" and its
-                progress.
+            tell: Told of progress: "opened" and the number of rows, where that is known without
+                reading; "answering" and how many more rows went by; "measuring" and how many
+                counts, of how many, have their noise; "searching" and its progress.
         """
         self._check()
-        given = default_specs(self.schema) if self.workload is None else self.workload
-        workload = given if isinstance(given, Workload) else workload_of(self.schema, given)
-        if workload.schema != self.schema:
-            raise WorkloadError("the workload is of another schema than the synthesizer")
-        dump_workload(workload)  # what cannot be saved is found now
+        if self.workload is not None:
+            self._workload(self.workload)  # what is wrong with it is found before anything is read
         folder = None if self.folder is None else Path(self.folder)
         if folder is not None:
             Release(folder).check_free()
-        if self.ledger is not None and Path(self.ledger).exists():
-            with Ledger(self.ledger, create=False, read_only=True) as ledger:
-                account = ledger.account(self.dataset)
-            if account.neighbours != "replace-one":
-                raise LedgerError(f"{self.ledger}: {self.dataset!r} is for other neighbours")
+        self._check_terms()
         source = open_source(data, self.schema)
+        workload = self._workload(self.workload or self._specs(source))
         exact = self._answer(workload, source, tell)
-        delta = default_delta(exact.rows) if self.delta is None else float(self.delta)
-        budget = Budget.from_epsilon(self.epsilon, delta, self.conversion)  # type: ignore[arg-type]
+        budget = self._budget(exact.rows)
         release = Release(folder or Path(tempfile.mkdtemp(prefix="private-gsd-")) / "release")
         temporary = None
         if folder is None:
             temporary = weakref.finalize(
                 release, shutil.rmtree, release.folder.parent, ignore_errors=True
             )
-        chosen = self._mechanism()
-        if self.mechanism == "auto":
-            chosen = choose(workload, budget, exact.rows, chosen.split)
+        chosen = self._choose(workload, budget, exact.rows)
         settings = {
             **{name: getattr(self, name) for name in SAVED},
             "mechanism": chosen.name,
             "epochs": chosen.epochs,
             "groups": chosen.groups,
-            "delta": delta,
-            "people": exact.rows,
+            "delta": budget.delta,
+            # What the release shows must not depend on a number that is private.
+            "people": exact.rows if self.neighbours == "replace-one" else None,
         }
         run = {
             "run": secrets.token_hex(8),
-            "ledger": None if self.ledger is None else str(Path(self.ledger).absolute()),
+            "ledger": str(Path(self.ledger or _ledger_of(release)).absolute()),
             "data": str(Path(data).absolute()) if isinstance(data, str | Path) else None,
-            "creates": False,  # whether the run makes its ledger
-            "opened": False,  # whether it has one that may hold charges
+            "opened": False,  # whether its ledger may hold charges
         }
         with release.locked():
             release.begin(settings, run, workload)
             try:
-                self._run(release, chosen, budget, lambda: exact, tell)
+                self._runner(tell).run(release, chosen, budget, lambda: exact)
             except BaseException as error:
                 # Nothing that was paid for is thrown away, and nothing else is left lying about.
-                if not release.run["opened"]:
+                if not _has_begun(release, self.dataset):
                     release.discard()
                 else:
                     if temporary is not None:
@@ -249,6 +210,27 @@ class Synthesizer:
                 raise
         self._release, self._source, self._temporary = release, source, temporary
         return self
+
+    def plan(self, data: Any) -> Forecast:
+        """What ``fit`` would measure and how well, before anything is spent.
+
+        Of the table only the number of rows is looked at.
+        """
+        self._check()
+        source = open_source(data, self.schema)
+        people = source.count()
+        if people is None:
+            raise SourceError(f"{source.name} can be read only once; plan with a table or a file")
+        budget = self._budget(people)
+        workload = self._workload(self.workload or self._specs(source))
+        return Forecast(
+            workload,
+            self._choose(workload, budget, people),
+            budget,
+            self.neighbours,  # type: ignore[arg-type]
+            people,
+            self.rows,
+        )
 
     def keep_folder(self) -> None:
         """Do not remove a temporary release when this process ends."""
@@ -261,6 +243,7 @@ class Synthesizer:
         folder: str | Path,
         data: Any = None,
         *,
+        ledger: str | Path | None = None,
         threads: int | None = None,
         tell: Tell | None = None,
     ) -> Synthesizer:
@@ -269,6 +252,7 @@ class Synthesizer:
         Args:
             folder: The release.
             data: The table, where the run still needs it and was not given a path.
+            ledger: Where the ledger is, if it was moved. It must be that one, not an older copy.
             threads: How many to use; all cores by default.
             tell: Told of progress.
         """
@@ -281,7 +265,7 @@ class Synthesizer:
         synth.threads = threads
         synth._check()
         synth._release = release
-        if release.complete:
+        if release.finished:
             return synth
         budget = Budget.from_epsilon(synth.epsilon, settings["delta"], synth.conversion)  # type: ignore[arg-type]
 
@@ -294,7 +278,7 @@ class Synthesizer:
                 )
             synth._source = open_source(again, release.schema)
             found = synth._answer(release.workload, synth._source, tell)
-            if found.rows != settings["people"]:
+            if settings["people"] not in (None, found.rows):
                 raise ReleaseError(
                     f"{release.folder}: the table has another number of rows than the one that the "
                     "run began with"
@@ -302,7 +286,9 @@ class Synthesizer:
             return found
 
         with release.locked():
-            synth._run(release, synth._mechanism(), budget, exact, tell)
+            if ledger is not None:
+                release.note(ledger=str(Path(ledger).absolute()))
+            synth._runner(tell).run(release, synth._mechanism(), budget, exact)
         return synth
 
     def sample(self, number: int | None = None) -> Any:
@@ -321,6 +307,58 @@ class Synthesizer:
             groups=self.groups,
             split=self.split,  # type: ignore[arg-type]
         )
+
+    def _workload(self, given: Workload | Sequence[str]) -> Workload:
+        workload = given if isinstance(given, Workload) else workload_of(self.schema, given)
+        if workload.schema != self.schema:
+            raise WorkloadError("the workload is of another schema than the synthesizer")
+        dump_workload(workload)  # what cannot be saved is found now
+        return workload
+
+    def _specs(self, source: Source) -> list[str]:
+        """The names of the questions, from public facts alone."""
+        rows = source.count() if self.neighbours == "replace-one" else None
+        if not rows:
+            return default_specs(self.schema)
+        return choose_specs(self.schema, self._budget(rows), rows)
+
+    def _choose(self, workload: Workload, budget: Budget, rows: int) -> Mechanism:
+        """The mechanism, where the choice is ours from public facts alone."""
+        named = self._mechanism()
+        if self.mechanism != "auto" or self.workload is None or self.neighbours != "replace-one":
+            return named
+        return choose_mechanism(workload, budget, rows, named.split)
+
+    def _check_terms(self) -> float | None:
+        """Whether a ledger that is there has the dataset on our terms; and its delta."""
+        if self.ledger is None or not Path(self.ledger).exists():
+            return None
+        with Ledger(self.ledger, create=False, read_only=True) as ledger:
+            account = ledger.account(self.dataset)
+        for name, known in (
+            ("neighbours", account.neighbours),
+            ("conversion", account.budget.conversion),
+            ("delta", account.budget.delta),
+        ):
+            asked = getattr(self, name)
+            if asked is not None and asked != known:
+                raise LedgerError(
+                    f"{self.ledger}: dataset {self.dataset!r} has {name} {known!r}, not {asked!r}; "
+                    "what is spent on it is stated on these terms"
+                )
+        return account.budget.delta
+
+    def _budget(self, rows: int) -> Budget:
+        """The budget, at the ledger's delta; the number of rows counts only where it is public."""
+        delta = self._check_terms() if self.delta is None else float(self.delta)
+        if delta is None:
+            if self.neighbours != "replace-one":
+                raise BudgetError(
+                    "give a delta: by default it is 1 / rows², and under add-remove neighbours the "
+                    "number of rows is private"
+                )
+            delta = default_delta(rows)
+        return Budget.from_epsilon(self.epsilon, delta, self.conversion)  # type: ignore[arg-type]
 
     def _check(self) -> None:
         """Refuse what makes no sense, before anything is read, made or spent."""
@@ -343,6 +381,9 @@ class Synthesizer:
             self.insecure_noise_seed = seed
         if self.invalid not in get_args(Invalid):
             raise SchemaError(f"invalid must be 'error' or 'coerce', not {self.invalid!r}")
+        if self.neighbours not in get_args(Neighbours):
+            words = " or ".join(repr(each) for each in get_args(Neighbours))
+            raise BudgetError(f"neighbours must be {words}, not {self.neighbours!r}")
         # With some delta, if it is not known yet: the rest is checked all the same.
         stand_in = 1e-9 if self.delta is None else self.delta
         Budget.from_epsilon(self.epsilon, stand_in, self.conversion)  # type: ignore[arg-type]
@@ -352,119 +393,55 @@ class Synthesizer:
             if not isinstance(getattr(self, name), str | Path | None):
                 raise ReleaseError(f"{name} must be a path, not {getattr(self, name)!r}")
 
-    def _answer(self, workload: Workload, source: Source, tell: Tell | None) -> ExactAnswers:
-        def went_by(rows: int) -> None:
-            if tell is not None:
-                tell("answering", rows)
+    def _runner(self, tell: Tell | None) -> Runner:
+        return Runner(
+            dataset=self.dataset,
+            neighbours=self.neighbours,  # type: ignore[arg-type]
+            rows=self.rows,
+            random_state=self.random_state,
+            threads=self.threads,
+            insecure_noise_seed=self.insecure_noise_seed,
+            tell=tell or _not_told,
+        )
 
+    def _answer(self, workload: Workload, source: Source, tell: Tell | None) -> ExactAnswers:
+        tell = tell or _not_told
+        tell("opened", source.rows)
         return answer(
             workload,
             source,
             invalid=self.invalid,  # type: ignore[arg-type]
             threads=self.threads,
-            progress=went_by,
+            progress=lambda rows: tell("answering", rows),
         )
-
-    def _run(
-        self,
-        release: Release,
-        mechanism: Mechanism,
-        budget: Budget,
-        exact: Callable[[], ExactAnswers],
-        tell: Tell | None,
-    ) -> None:
-        """Run, or go on with, what a release says; it is locked."""
-        release.tidy()
-        run = release.run
-        workload = release.workload
-        path = Path(run["ledger"] or release.folder / "ledger.db")
-        if not path.exists():
-            if run["opened"]:
-                raise LedgerError(f"{path}: the ledger that the run has paid is gone")
-            release.note(creates=True)
-        with Ledger(path) as ledger:
-            if release.run["creates"] and not run["opened"]:
-                ledger.add_dataset(self.dataset, budget)  # the same again is no error
-            mine = [c for c in ledger.charges(self.dataset) if c.run.startswith(run["run"])]
-            needed = planned_units(mechanism, workload, budget) - sum(c.units for c in mine)
-            account = ledger.account(self.dataset)
-            if needed > account.remaining:
-                raise BudgetError(
-                    f"{path}: dataset {self.dataset!r}: the run will need rho "
-                    f"{units_to_rho(needed):.6g}, and rho {units_to_rho(account.remaining):.6g} "
-                    "remains. Nothing was charged or released. Measure less, or with more noise"
-                )
-            release.note(opened=True)
-            measured, table = run_mechanism(
-                mechanism,
-                Run(
-                    workload=workload,
-                    budget=budget,
-                    exact=exact,
-                    pay=lambda step: StepAccountant(
-                        ledger, self.dataset, f"{run['run']} {step}", release
-                    ),
-                    kept=lambda step: _mark(ledger, self.dataset, f"{run['run']} {step}"),
-                    noise=self._noise,
-                    project=lambda measured, start, number: self._project(
-                        measured, start, number, tell
-                    ),
-                    begin=self._random_table,
-                    checkpoint=release,
-                ),
-            )
-            mine = [c for c in ledger.charges(self.dataset) if c.run.startswith(run["run"])]
-            paid = sum(charge.units for charge in mine)
-            if paid != planned_units(mechanism, workload, budget) or not (
-                set(measured.charges) <= {str(charge.id) for charge in mine}
-            ):
-                raise LedgerError(f"{path}: does not know what paid for these measurements")
-            record = ledger.privacy_record(self.dataset)
-        release.finish(Encoder(release.schema).decode(table), record)
-
-    def _noise(self, step: int) -> NoiseSource:
-        if self.insecure_noise_seed is None:
-            return SecureNoise(self.threads)
-        seeds = np.random.SeedSequence([self.insecure_noise_seed, step])
-        return InsecureSeededNoise(int(seeds.generate_state(1)[0]))
-
-    def _random_table(self) -> Matrix:
-        """What an adaptive run begins with: values drawn without preference."""
-        columns = columns_of(self.schema, [np.empty(0)] * len(self.schema))
-        return random_table(columns, self.rows, self.random_state)
-
-    def _project(
-        self, measured: Measurements, start: Matrix | None, number: int, tell: Tell | None
-    ) -> Matrix:
-        def watch(now: Progress) -> None:
-            if tell is not None:
-                tell("searching", now)
-
-        found = evolve(
-            measured,
-            GeneticConfig(rows=self.rows),
-            seed=self.random_state * 2**20 + number,
-            start=start,
-            threads=self.threads,
-            callback=watch,
-        )
-        if found.reason == "interrupted":
-            raise KeyboardInterrupt
-        return found.matrix
-
-
-def _mark(ledger: Ledger, dataset: str, run: str) -> None:
-    """Note in the ledger that what a step learned is kept."""
-    for charge in ledger.charges(dataset):
-        if charge.run == run:
-            ledger.mark_kept(charge.id)
 
 
 # What a release must know of the settings to go on.
 SAVED = (
     *("epsilon", "delta", "mechanism", "epochs", "groups", "split", "rows", "random_state"),
-    *("dataset", "conversion", "invalid", "insecure_noise_seed"),
+    *("dataset", "neighbours", "conversion", "invalid", "insecure_noise_seed"),
 )
+
+
+def _ledger_of(release: Release) -> Path:
+    """Where the ledger of a run is that was given none: beside its folder, not to be handed on."""
+    return release.folder.with_name(release.folder.name + ".ledger.db")
+
+
+def _has_begun(release: Release, dataset: str) -> bool:
+    """Whether a run may hold or have spent anything."""
+    facts = release.run
+    if not facts["opened"]:
+        return False
+    try:
+        with Ledger(facts["ledger"], create=False, read_only=True) as ledger:
+            return LedgerRun(ledger, dataset, facts["run"], "").begun
+    except GsdError:
+        return True
+
+
+def _not_told(what: str, now: object) -> None:
+    """Nobody wants to know."""
 
 
 def sampled(release: Release, number: int | None, random_state: int) -> pa.Table:

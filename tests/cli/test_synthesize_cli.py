@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow.csv
@@ -14,7 +18,11 @@ import pyarrow.parquet
 import pytest
 
 from private_gsd import Schema, datasets
+from private_gsd.cli.files import OutputFile
+from private_gsd.errors import GsdError, LedgerError
+from private_gsd.privacy.budget import Budget
 from private_gsd.privacy.ledger import Ledger
+from private_gsd.privacy.runs import LedgerRun
 from private_gsd.release import Release
 from tests.cli.test_cli import run
 
@@ -28,6 +36,7 @@ def folder(tmp_path: Path) -> Path:
     """A folder with a table and its schema."""
     datasets.census_schema().select(NAMES).write(tmp_path / "schema.toml")
     pyarrow.csv.write_csv(datasets.census(500).select(NAMES), tmp_path / "table.csv")
+    (tmp_path / "there.csv").write_text("somebody's")
     return tmp_path
 
 
@@ -46,8 +55,55 @@ def test_plan_spends_nothing(folder: Path) -> None:
     assert document["epsilon"] == pytest.approx(1)
     adaptive = ("--mechanism", "adaptive", "--epochs", "4", "--groups", "2")
     out, _ = run("plan", *COMMON, *adaptive, cwd=folder)
-    assert "4 epochs of 2 groups each" in out
-    assert sorted(path.name for path in folder.iterdir()) == ["schema.toml", "table.csv"]
+    assert "4 epochs of 2 groups, selected" in out
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "schema.toml",
+        "table.csv",
+        "there.csv",
+    ]
+
+
+def test_plan_shows_every_group_on_request(folder: Path) -> None:
+    wide = ["--workload", "categorical:2", "--workload", "categorical:3", "--workload", "tree:2"]
+    out, _ = run("plan", *COMMON, *wide, cwd=folder)
+    assert "mean error" in out
+    assert "... and 2 more (--all shows them)" in out
+    out, _ = run("plan", *COMMON, *wide, "--all", cwd=folder)
+    assert "more (--all" not in out
+    assert out.count(" x ") == 18  # ten pairs, four triples
+    unknown = ("--neighbours", "add-remove", "--delta", "1e-6")
+    out, _ = run("plan", *COMMON, *unknown, cwd=folder)
+    assert "the number of rows gets noise of" in out
+    _, err = run("plan", *COMMON, "--neighbours", "add-remove", cwd=folder, code=8)
+    assert "give a delta" in err
+
+
+def test_progress_on_a_terminal(folder: Path) -> None:
+    """Each thing that a run does is seen, and nothing of it is left."""
+    for words in ([], ["--mechanism", "adaptive", "--epochs", "2"]):
+        main, terminal = pty.openpty()
+        # Rich draws ten times a second; what is quick is drawn when the next thing begins.
+        environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+        command = [sys.executable, "-m", "private_gsd", "synthesize", *QUICK, *words]
+        process = subprocess.Popen(
+            [*command, "-o", "out.csv", "--force", "--rows", "20000"],
+            cwd=folder,
+            stderr=terminal,
+            stdout=subprocess.DEVNULL,
+            env=environment,
+        )
+        os.close(terminal)
+        seen = b""
+        with suppress(OSError):  # the end of a terminal is an error
+            while part := os.read(main, 65536):
+                seen += part
+        os.close(main)
+        assert process.wait() == 0
+        text = seen.decode()
+        assert "Traceback" not in text
+        assert "Evolving" in text
+        assert "million edits a second" in text
+        assert "Adding noise" in text
 
 
 def test_the_whole_job(folder: Path) -> None:
@@ -96,16 +152,23 @@ def test_adaptive(folder: Path) -> None:
         ([*QUICK, "-o", "o.csv", "--workload", "tre:2"], 7, "did you mean 'tree'"),
         ([*QUICK, "-o", "o.csv", "--rows", "0"], 11, "rows must be a whole number"),
         ([*QUICK, "-o", "o.xlsx"], 1, "o.xlsx: the output must end in .csv or .parquet"),
-        ([*QUICK, "-o", "table.csv"], 1, "table.csv: exists already"),
+        ([*QUICK, "-o", "table.csv", "--force"], 1, "table.csv: is the data, or in it"),
+        ([*QUICK, "-o", "there.csv"], 1, "there.csv: exists already"),
+        ([*QUICK, "-o", "ledger.csv"], 1, "ledger.csv: is the ledger, or in it"),
+        ([*QUICK, "-o", "r.csv", "--release", "./r.csv"], 1, "r.csv: is the release, or in it"),
+        ([*QUICK, "-o", "r/r.csv", "--release", "r"], 1, "r/r.csv: is the release, or in it"),
+        ([*QUICK, "-o", "o.csv", "--dataset", ""], 9, "dataset must be a line of text"),
+        ([*QUICK, "-o", "o.csv", "--epsilon", "1e300"], 8, "epsilon must be from 1e-09 to 1e+06"),
+        ([*QUICK, "-o", "o.csv", "--epsilon", "1e-300"], 8, "epsilon must be from 1e-09 to 1e+06"),
         ([*QUICK, "-o", "no/where.csv"], 1, "no/where.csv: there is no folder no"),
         ([*QUICK], 2, "name an --output, or a --release folder"),
         ([*QUICK[:1], "--schema", "no.toml", "--epsilon", "1", "-o", "o.csv"], 3, "no.toml"),
     ],
 )
 def test_mistakes_cost_nothing(folder: Path, words: list[str], code: int, message: str) -> None:
-    _, error = run("synthesize", *words, "--ledger", "ledger.db", cwd=folder, code=code)
+    _, error = run("synthesize", *words, "--ledger", "ledger.csv", cwd=folder, code=code)
     assert message in error
-    assert not (folder / "ledger.db").exists() or charges(folder) == 0
+    assert not list(folder.glob("ledger.csv*"))
     assert not (folder / "o.csv").exists()
 
 
@@ -113,6 +176,71 @@ def test_an_output_that_is_a_folder(folder: Path) -> None:
     (folder / "dir.csv").mkdir()
     _, error = run("synthesize", *QUICK, "-o", "dir.csv", "--force", cwd=folder, code=1)
     assert "dir.csv: is a folder" in error
+
+
+def test_what_was_paid_for_is_not_thrown_away(folder: Path) -> None:
+    """Told to end, or to write what cannot be written: the release is kept, and where is said."""
+    command = [sys.executable, "-m", "private_gsd", "synthesize", *COMMON, "--rows", "2000000"]
+    process = subprocess.Popen(
+        [*command, "--ledger", "l.db", "-o", "o.csv"],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (folder / "l.db").exists() or not charged(folder / "l.db"):
+        time.sleep(0.02)
+        assert process.poll() is None
+    process.terminate()
+    _, err = process.communicate()
+    assert process.returncode == 128 + signal.SIGTERM, err
+    assert "Traceback" not in err
+    release = Path(err.split("go on with: private-gsd resume ")[1].strip())
+    assert release.is_dir()
+    shutil.rmtree(release.parent)
+
+
+def charged(ledger: Path) -> bool:
+    try:
+        with Ledger(ledger, create=False, read_only=True) as opened:
+            return bool(opened.charges("table"))
+    except LedgerError:
+        return False
+
+
+def test_an_output_that_appears_meanwhile(folder: Path) -> None:
+    """It is not replaced, and the release is kept."""
+    target = OutputFile(folder / "o.csv", force=False)
+    target.check({})
+    target.path.write_text("somebody's")
+    with pytest.raises(GsdError, match="exists already"):
+        target.write(datasets.census(5))
+    assert target.path.read_text() == "somebody's"
+    OutputFile(target.path, force=True).write(datasets.census(5))
+    assert target.path.read_text() != "somebody's"
+    assert sorted(path.name for path in folder.iterdir() if "o.csv" in path.name) == ["o.csv"]
+
+
+def test_quiet_is_quiet(folder: Path) -> None:
+    table = datasets.census(500).select([*NAMES, "children"])
+    pyarrow.csv.write_csv(table, folder / "table.csv")
+    out, err = run("synthesize", *QUICK, "-o", "o.csv", "-q", cwd=folder)
+    assert out == err == ""
+    _, err = run("synthesize", *QUICK, "-o", "p.csv", cwd=folder)
+    assert "left out" in err
+
+
+def test_a_run_gives_back_what_it_holds(folder: Path) -> None:
+    with Ledger(folder / "l.db") as ledger:
+        ledger.add_dataset("table", Budget.from_epsilon(1.0, 1e-6))
+        LedgerRun(ledger, "table", "abc", "me").begin(10**6)
+    out, _ = run("ledger", "show", "l.db", cwd=folder)
+    assert "held" in out
+    assert "abc" in out
+    out, _ = run("ledger", "free", "l.db", "abc", "--dataset", "table", cwd=folder)
+    assert "held by run 'abc' is free again" in out
+    out, _ = run("ledger", "show", "l.db", cwd=folder)
+    assert "held" not in out
+    run("ledger", "free", "l.db", "abcd", "--dataset", "table", cwd=folder, code=9)
 
 
 def test_interrupted_and_gone_on_with(folder: Path) -> None:

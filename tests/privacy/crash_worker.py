@@ -14,7 +14,7 @@ from private_gsd.privacy.accountant import LedgerAccountant
 from private_gsd.privacy.ledger import Ledger
 from private_gsd.privacy.mechanisms import SecureNoise
 
-STEPS = ("charging", "charged", "drawn", "arrays", "document", "end")
+STEPS = ("charging", "charged", "drawn", "arrays", "pending", "document", "end")
 
 
 def die(step: str, wanted: str) -> None:
@@ -47,9 +47,17 @@ def main(folder: Path, units: int, wanted: str) -> None:
     def write_and_die(path: Path, content: bytes) -> None:
         write(path, content)
         written.append(path)
-        die("arrays" if len(written) == 1 else "document", wanted)
+        die("arrays" if len(written) == 1 else "pending", wanted)
+
+    move = measurement.move_durably
+
+    def move_and_die(path: Path, target: Path) -> None:
+        move(path, target)
+        if path.suffix == ".pending":
+            die("document", wanted)
 
     measurement.write_durably = write_and_die
+    measurement.move_durably = move_and_die
     accountant = Accountant(ledger, "census", "run")
     measure(exact, [0], [units], accountant=accountant, noise=Noise()).save(folder / "measured")
     die("end", wanted)

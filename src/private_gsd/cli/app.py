@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 import private_gsd
-from private_gsd.cli import demo, ledger, output, schema, synthesize
+from private_gsd.cli import demo, ledger, output, plan, schema, synthesize
 from private_gsd.errors import GsdError
 
 app = typer.Typer(
@@ -23,7 +23,7 @@ app = typer.Typer(
 app.add_typer(schema.app, name="schema")
 app.add_typer(ledger.app, name="ledger")
 app.command()(demo.demo)
-for command in (synthesize.plan, synthesize.synthesize, synthesize.resume, synthesize.sample):
+for command in (plan.plan, synthesize.synthesize, synthesize.resume, synthesize.sample):
     app.command()(command)
 
 

@@ -20,12 +20,9 @@ from private_gsd.answering import query_errors
 from private_gsd.cli import output
 from private_gsd.cli.picture import comparison
 from private_gsd.errors import GsdError
-from private_gsd.privacy.budget import Budget, default_delta
-from private_gsd.privacy.plan import plan_one_shot
 from private_gsd.schema import Discrete, Integer, Schema
 from private_gsd.sources import open_source
 from private_gsd.synthesizer import Synthesizer
-from private_gsd.workloads.specs import default_specs, workload_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,6 +33,7 @@ if TYPE_CHECKING:
 SHOWN = (
     "sex = 'female' AND employment = 'employed'",
     "education = 'master' AND occupation = 'teacher'",
+    "sex = 'male' AND marital = 'widowed' AND veteran = TRUE",
     "mobility_difficulty = TRUE AND age >= 75",
 )
 SYNTHETIC_ROWS = 5000
@@ -89,28 +87,26 @@ def demo(
     )
     say("These figures are exact, which only a simulated table allows.\n")
 
-    workload = workload_of(schema, default_specs(schema))
-    budget = Budget.from_epsilon(1.0, default_delta(rows))
-    say(
-        f"[bold]5. A plan.[/] {workload.size:,} questions: every pair of categories, and every "
-        "category by every number. The budget is split before anything is spent:",
-        soft_wrap=True,
-    )
-    for line in plan_one_shot(workload, budget).describe(limit=2).splitlines():
-        say(f"   {escape(line)}", soft_wrap=True)
-
-    say("[bold]6. A release[/]: answered in one pass, paid for, measured with noise, evolved")
-    start = time.perf_counter()
     synth = Synthesizer(
         schema,
         epsilon=1.0,
         rows=SYNTHETIC_ROWS,
-        workload=workload,
-        mechanism="one-shot",
         ledger=ledger,
         dataset="census",
         release=release,
     )
+    forecast = synth.plan(data)
+    workload, group = forecast.workload, forecast.groups[0]
+    say(
+        f"[bold]5. A plan.[/] The budget, epsilon = 1, pays for {workload.size:,} questions in "
+        f"{workload.num_groups:,} groups, such as {escape(repr(group.name))}. Each count gets "
+        f"noise of {group.noise:,.0f} rows, which is a mean error of {group.error:.2%} of the "
+        "people before the search takes much of it out. Nothing is spent yet.",
+        soft_wrap=True,
+    )
+
+    say("[bold]6. A release[/]: answered in one pass, paid for, measured with noise, evolved")
+    start = time.perf_counter()
     with output.run_progress("Compiling the search (once)") as tell:
         synth.fit(data, tell=tell)
     table = synth.release.synthetic
@@ -165,7 +161,8 @@ def _beside(data: Path, synthetic: Path, measured: Measurements) -> Table:
                 sql = f"SELECT count(*) FILTER (WHERE {asked}) / count(*) FROM {name}"
                 [(share,)] = connection.sql(sql).fetchall()
                 counts.append(f"{share * measured.rows:,.0f}")
-            noisy = f"{measured.counts[places[asked]]:,.0f}"
+            place = places.get(asked)
+            noisy = "not asked" if place is None else f"{measured.counts[place]:,.0f}"
             table.add_row(f"   {asked}", counts[0], noisy, counts[1])
     return table
 

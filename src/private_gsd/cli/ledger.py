@@ -13,6 +13,7 @@ from rich.table import Table
 from private_gsd.cli import output
 from private_gsd.privacy.budget import Budget, Conversion, units_to_rho
 from private_gsd.privacy.ledger import Ledger
+from private_gsd.privacy.runs import LedgerRun, held_by_runs
 
 if TYPE_CHECKING:
     from private_gsd.privacy.ledger import Account, Charge
@@ -67,12 +68,35 @@ def show(
             typer.echo(json.dumps(records, indent=2))
             return
         charges = [charge for name in names for charge in ledger.charges(name)]
+        held = [pair for name in names for pair in held_by_runs(ledger, name)]
     output.out.print(accounts_table(accounts))
+    for run, rho in held:
+        output.out.print(
+            f"rho {rho:.6g} is held by run {escape(run)!r}, which is not finished: resume it, or "
+            "free it with 'private-gsd ledger free'",
+            soft_wrap=True,
+        )
     if charges:
         output.out.print()
         output.out.print(charges_table(charges))
     else:
         output.out.print("no charges yet")
+
+
+@app.command()
+def free(
+    ledger_file: LedgerArgument,
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run's name.")],
+    dataset: Annotated[str, typer.Option(help="The dataset's name.")],
+) -> None:
+    """Give back what a run holds that will never be resumed. What it spent stays spent."""
+    with Ledger(ledger_file, create=False) as ledger:
+        units = LedgerRun(ledger, dataset, run, "").give_back()
+    output.out.print(
+        f"{escape(str(ledger_file))}: rho {units_to_rho(units):.6g} held by run "
+        f"{escape(repr(run))} is free again",
+        soft_wrap=True,
+    )
 
 
 def accounts_table(accounts: list[Account]) -> Table:
@@ -84,12 +108,16 @@ def accounts_table(accounts: list[Account]) -> Table:
         filled = account.spent * BAR_WIDTH // budget.units
         percent = account.spent * 100 // budget.units
         bar = "█" * filled + "░" * (BAR_WIDTH - filled)
-        rows = (
+        rows: tuple[tuple[str, ...], ...] = (
             (escape(account.dataset), f"delta {budget.delta:g}", "spent", f"{bar} {percent}%"),
             ("", account.neighbours, "remaining", ""),
             ("", f"{budget.conversion} epsilon", "total", ""),
         )
-        amounts = (account.spent, account.remaining, budget.units)
+        amounts: tuple[int, ...] = (account.spent, account.remaining, budget.units)
+        if account.held:
+            rows = (rows[0], ("", rows[1][1], "held", ""), ("", rows[2][1], "remaining", ""))
+            rows += (("", "", "total", ""),)
+            amounts = (account.spent, account.held, account.remaining, budget.units)
         for (name, term, what, drawn), units in zip(rows, amounts, strict=True):
             rho, epsilon = units_to_rho(units), account.epsilon_of(units)
             table.add_row(name, term, what, f"{rho:.6g}", f"{epsilon:.6g}", drawn)

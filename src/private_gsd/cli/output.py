@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+)
 from rich.table import Table
 
 from private_gsd.errors import GsdError
@@ -30,6 +37,12 @@ if TYPE_CHECKING:
 
     Batch = TypeVar("Batch", bound=Sized)
 
+PHASES = {
+    "answering": "Answering",
+    "measuring": "Adding noise",
+    "searching": "Evolving",
+}
+
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
@@ -40,12 +53,12 @@ def note(message: str) -> None:
 
 
 @contextmanager
-def notes_for_warnings() -> Iterator[None]:
-    """Show this package's warnings as notes."""
+def notes_for_warnings(quiet: bool = False) -> Iterator[None]:
+    """Show this package's warnings as notes, or not at all."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for warning in caught:
+    for warning in [] if quiet else caught:
         note(str(warning.message))
 
 
@@ -73,28 +86,51 @@ def with_progress(batches: Iterator[Batch], what: str, rows: int | None) -> Iter
 
 
 @contextmanager
-def run_progress(before: str, *, quiet: bool = False) -> Iterator[Callable[[str, Any], None]]:
+def run_progress(
+    before: str = "Reading", *, quiet: bool = False
+) -> Iterator[Callable[[str, Any], None]]:
     """A function to be told of what is done and how far; nothing is drawn off a terminal.
 
     Args:
         before: What is done until the first word comes.
         quiet: Whether to draw nothing at all.
     """
-    columns = (SpinnerColumn(), TextColumn("{task.description}"))
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[how]}"),
+    )
     off = quiet or not err.is_terminal
     with Progress(*columns, console=err, transient=True, disable=off) as progress:
-        task = progress.add_task(f"{before} ...")
-        rows = 0
+        first = progress.add_task(before, total=None, how="")
+        tasks: dict[str, TaskID] = {}
+        rows: int | None = None
 
         def tell(what: str, now: Any) -> None:
             nonlocal rows
-            if what == "searching":
-                words = f"Evolving: generation {now.generation}, loss {now.loss:,.6g}, "
-                words += f"{now.edits_a_second / 1e6:.0f} million edits a second"
+            if what == "opened":
+                rows = now
+                return
+            if what not in tasks:
+                # What went before is done; a line for each thing that the run does.
+                for earlier in progress.tasks:
+                    progress.update(earlier.id, total=1, completed=1)
+                progress.update(first, visible=False)
+                total = rows if what == "answering" else None
+                tasks[what] = progress.add_task(PHASES[what], total=total, how="")
+            task = tasks[what]
+            if what == "answering":
+                progress.advance(task, now)
+                seen = progress.tasks[progress.task_ids.index(task)].completed
+                progress.update(task, how=f"{seen:,.0f} rows")
+            elif what == "measuring":
+                done, total = now
+                progress.update(task, completed=done, total=total, how=f"{total:,} counts")
             else:
-                rows += now
-                words = f"Answering: {rows:,} rows"
-            progress.update(task, description=words)
+                words = f"generation {now.generation}, loss {now.loss:,.6g}, "
+                words += f"{now.edits_a_second / 1e6:.0f} million edits a second"
+                progress.update(task, how=words)
 
         yield tell
 

@@ -36,7 +36,7 @@ class LedgerAccountant:
     def charge(self, units: int, mechanism: str, groups: Sequence[str], neighbours: str) -> str:
         """Committed to disk when this returns."""
         # The terms of a dataset never change, so that they can be looked at before.
-        _require_same(self.ledger.account(self.dataset).neighbours, neighbours)
+        require_same(self.ledger.account(self.dataset).neighbours, neighbours)
         charge = self.ledger.charge(
             self.dataset, units, mechanism=mechanism, groups=tuple(groups), run=self.run
         )
@@ -68,7 +68,7 @@ class LocalAccountant:
 
     def charge(self, units: int, mechanism: str, groups: Sequence[str], neighbours: str) -> str:
         """Refuses before the budget is exceeded."""
-        _require_same(self.neighbours, neighbours)
+        require_same(self.neighbours, neighbours)
         if isinstance(units, bool) or not isinstance(units, int) or units <= 0:
             raise BudgetError(f"a charge is a positive number of units, not {units!r}")
         with self._lock:
@@ -82,7 +82,8 @@ class LocalAccountant:
             return str(len(self.charges))
 
 
-def _require_same(promised: str, used: str) -> None:
+def require_same(promised: str, used: str) -> None:
+    """Refuse a release about other neighbours than the promise."""
     if promised != used:
         raise BudgetError(
             f"the budget is for {promised} neighbours, the release for {used}: its noise would not "

@@ -179,6 +179,8 @@ def check_epsilon(epsilon: object) -> None:
         raise BudgetError(f"epsilon must be a number, not {epsilon!r}")
     if not math.isfinite(epsilon) or epsilon <= 0:
         raise BudgetError(f"epsilon must be more than 0 and finite, not {epsilon!r}")
+    if not 1e-9 <= epsilon <= 1e6:
+        raise BudgetError(f"epsilon must be from {1e-9:g} to {1e6:g}, not {epsilon!r}")
 
 
 def check_delta(delta: object) -> None:

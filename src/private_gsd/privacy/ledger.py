@@ -43,9 +43,15 @@ if TYPE_CHECKING:
 
 _ACCOUNTS = """
 SELECT name, units, delta, conversion, neighbours,
-    (SELECT coalesce(sum(units), 0) FROM charges WHERE dataset = name)
+    (SELECT coalesce(sum(units), 0) FROM charges WHERE dataset = name),
+    (SELECT coalesce(sum(max(0, runs.units - (
+            SELECT coalesce(sum(charges.units), 0)
+            FROM charges JOIN steps ON charges.id = steps.charge WHERE steps.run = runs.run
+        ))), 0)
+        FROM runs WHERE dataset = name AND run NOT IN (SELECT run FROM given_back))
 FROM datasets
 """
+_CHARGES = "SELECT id, dataset, run, at, mechanism, groups, units FROM charges"
 
 
 @dataclass(frozen=True)
@@ -85,17 +91,19 @@ class Account:
         budget: The total.
         neighbours: Which tables the guarantee cannot tell apart.
         spent: The sum of all charges, in units of 2^-52 of ρ.
+        held: What runs that have begun have not spent yet.
     """
 
     dataset: str
     budget: Budget
     neighbours: str
     spent: int
+    held: int = 0
 
     @property
     def remaining(self) -> int:
         """What may still be charged, in units."""
-        return self.budget.units - self.spent
+        return self.budget.units - self.spent - self.held
 
     @property
     def epsilon_spent(self) -> float:
@@ -123,13 +131,17 @@ class Ledger:
 
     Args:
         path: The file.
-        create: Make the file if there is none; else, refuse.
+        create: Make the file if there is none; else, refuse. An account is put in it at once.
         read_only: Only look. Works where nothing can be written, too: from a folder that is not
             writable the file alone is read, which is refused if charges stand in its ``-wal``.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, create: bool = True, read_only: bool = False
+        self,
+        path: str | os.PathLike[str],
+        *,
+        create: bool | Account = True,
+        read_only: bool = False,
     ) -> None:
         self.path = Path(path)
         self._lock = threading.Lock()
@@ -141,7 +153,8 @@ class Ledger:
             raise LedgerError(f"{str(self.path)!r}: not the name of a file: {error}") from error
         with told(self.path):
             if create and not read_only and not file.exists():
-                create_file(file, self.path)
+                first = create if isinstance(create, Account) else None
+                create_file(file, self.path, lambda made: first is None or _add(made, first))
             if not stat.S_ISREG(file.stat().st_mode):
                 raise LedgerError(f"{self.path}: not a file, and so not a ledger")
             check_kind(file, self.path)
@@ -168,34 +181,29 @@ class Ledger:
 
     def add_dataset(self, name: str, budget: Budget, neighbours: str = "replace-one") -> Account:
         """Give a dataset its total budget. Its terms stand for ever; the same again is no error."""
-        check_line(name, "a dataset's name")
-        if neighbours not in NEIGHBOURS:
-            raise LedgerError(f"neighbours must be one of {list(NEIGHBOURS)}, not {neighbours!r}")
-        with self._transaction("IMMEDIATE") as connection:
+        asked = Account(name, budget, neighbours, 0)
+        _check_account(asked)
+        with self.transaction("IMMEDIATE") as connection:
             row = connection.execute(f"{_ACCOUNTS} WHERE name = ?", (name,)).fetchone()
             if row is None:
-                connection.execute(
-                    "INSERT INTO datasets VALUES (?, ?, ?, ?, ?, ?)",
-                    (name, budget.units, budget.delta, budget.conversion, neighbours, _now()),
-                )
-        known = Account(name, budget, neighbours, 0) if row is None else _account(row)
+                _add(connection, asked)
+        known = asked if row is None else _account(row)
         if (known.budget, known.neighbours) != (budget, neighbours):
             raise LedgerError(
                 f"{self.path}: dataset {name!r} is there already, with {_terms(known)}; its terms "
-                f"cannot become {_terms(Account(name, budget, neighbours, 0))}, since what was "
-                "released under them stays released"
+                f"cannot become {_terms(asked)}, since what was released under them stays released"
             )
         return known
 
     def accounts(self) -> list[Account]:
         """All datasets, by name."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             return [_account(row) for row in connection.execute(f"{_ACCOUNTS} ORDER BY name")]
 
     def account(self, name: str) -> Account:
         """One dataset."""
-        with self._transaction() as connection:
-            return self._find(connection, name)
+        with self.transaction() as connection:
+            return self.find(connection, name)
 
     def charges(self, name: str) -> list[Charge]:
         """All charges to a dataset, the first one first."""
@@ -217,6 +225,23 @@ class Ledger:
             BudgetError: More than remains was asked for; nothing is charged.
             LedgerError: The ledger could not take it down; nothing may be released.
         """
+        with self.transaction("IMMEDIATE") as connection:
+            return self.insert(connection, (dataset, run, mechanism, groups, units))
+
+    def insert(
+        self,
+        connection: sqlite3.Connection,
+        charge: tuple[str, str, str, Sequence[str], int],
+        held: int = 0,
+    ) -> Charge:
+        """Put a charge into a transaction, if it fits.
+
+        Args:
+            connection: In an immediate transaction.
+            charge: Dataset, run, mechanism, groups and units.
+            held: What the run holds of the budget, and so may spend besides what remains.
+        """
+        dataset, run, mechanism, groups, units = charge
         if isinstance(units, bool) or not isinstance(units, int) or units <= 0:
             raise BudgetError(f"a charge must be a whole number of units over 0, not {units!r}")
         if units > MAX_RHO * UNITS_PER_RHO:
@@ -225,35 +250,20 @@ class Ledger:
         check_line(run, "a run")
         if isinstance(groups, str) or not all(isinstance(group, str) for group in groups):
             raise LedgerError(f"groups must be a sequence of text, not {groups!r}")
-        charge = None
-        with self._transaction("IMMEDIATE") as connection:
-            account = self._find(connection, dataset)
-            if units <= account.remaining:
-                values = (dataset, run, _now(), mechanism, json.dumps(list(groups)), units)
-                cursor = connection.execute(
-                    "INSERT INTO charges (dataset, run, at, mechanism, groups, units) "
-                    "VALUES (?, ?, ?, ?, ?, ?)",
-                    values,
-                )
-                charge = _charge((cursor.lastrowid, *values))
-        if charge is None:
-            raise BudgetError(self._refusal(account, units))
-        return charge
+        account = self.find(connection, dataset)
+        if units > account.remaining + held:
+            raise BudgetError(self.refusal(account, units))
+        values = (dataset, run, now(), mechanism, json.dumps(list(groups)), units)
+        cursor = connection.execute(
+            "INSERT INTO charges (dataset, run, at, mechanism, groups, units) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            values,
+        )
+        return _charge((cursor.lastrowid, *values))
 
-    def mark_kept(self, charge: int) -> None:
-        """Note that what a charge paid for was drawn and kept: it must not be drawn again."""
-        with self._transaction("IMMEDIATE") as connection:
-            if not self._is_kept(connection, charge):
-                connection.execute("INSERT INTO kept VALUES (?, ?)", (charge, _now()))
-
-    def is_kept(self, charge: int) -> bool:
-        """Whether what a charge paid for was drawn and kept."""
-        with self._transaction() as connection:
-            return self._is_kept(connection, charge)
-
-    def _is_kept(self, connection: sqlite3.Connection, charge: int) -> bool:
-        query = "SELECT 1 FROM kept WHERE charge = ?"
-        return connection.execute(query, (charge,)).fetchone() is not None
+    def numbered(self, connection: sqlite3.Connection, number: int) -> Charge:
+        """A charge by its number."""
+        return _charge(connection.execute(f"{_CHARGES} WHERE id = ?", (number,)).fetchone())
 
     def privacy_record(self, name: str) -> dict[str, Any]:
         """What is promised about a dataset and every charge, to be published as JSON."""
@@ -266,19 +276,17 @@ class Ledger:
 
     def _statement(self, name: str) -> tuple[Account, list[Charge]]:
         """A dataset and its charges, as they were at one moment."""
-        query = (
-            "SELECT id, dataset, run, at, mechanism, groups, units FROM charges "
-            "WHERE dataset = ? ORDER BY id"
-        )
-        with self._transaction() as connection:
-            account = self._find(connection, name)
+        query = f"{_CHARGES} WHERE dataset = ? ORDER BY id"
+        with self.transaction() as connection:
+            account = self.find(connection, name)
             rows = connection.execute(query, (name,)).fetchall()
         try:
             return account, [_charge(row) for row in rows]
         except ValueError as error:  # the list of groups
             raise LedgerError(f"{self.path}: {DAMAGED}") from error
 
-    def _find(self, connection: sqlite3.Connection, name: str) -> Account:
+    def find(self, connection: sqlite3.Connection, name: str) -> Account:
+        """A dataset, in a transaction."""
         check_line(name, "a dataset's name")
         row = connection.execute(f"{_ACCOUNTS} WHERE name = ?", (name,)).fetchone()
         if row is None:
@@ -290,7 +298,7 @@ class Ledger:
         return _account(row)
 
     @contextmanager
-    def _transaction(self, kind: str = "DEFERRED") -> Iterator[sqlite3.Connection]:
+    def transaction(self, kind: str = "DEFERRED") -> Iterator[sqlite3.Connection]:
         """The connection, for one thread and inside one transaction, undone if anything fails."""
         # SQLite's locks do not pass to a forked process, which would break those of its parent.
         if self._process != os.getpid():
@@ -310,7 +318,9 @@ class Ledger:
                     connection.execute("ROLLBACK")
                 raise
 
-    def _refusal(self, account: Account, units: int) -> str:
+    def refusal(self, account: Account, units: int) -> str:
+        """Why a charge does not fit."""
+
         def said(units: int) -> str:
             return f"rho {units_to_rho(units):.6g} (epsilon {account.epsilon_of(units):.6g})"
 
@@ -318,19 +328,41 @@ class Ledger:
         return (
             f"{self.path}: dataset {account.dataset!r}: {said(units)} was asked for, which is rho "
             f"{over:.6g} over the {said(account.remaining)} that remains of a total of "
-            f"{said(account.budget.units)}, at delta {account.budget.delta:g}. Nothing was charged "
-            "or released. Measure less, or with more noise; the total cannot grow, since what was "
-            "released stays released"
+            f"{said(account.budget.units)}, at delta {account.budget.delta:g}"
+            f"{f', where {said(account.held)} is held for runs not finished' * (account.held > 0)}"
+            ". Nothing was charged or released for it. Measure less, or with more noise; the total "
+            "cannot grow, since what was released stays released"
         )
 
 
-def _now() -> str:
+def now() -> str:
+    """This moment."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def _account(row: tuple[Any, ...]) -> Account:
-    name, units, delta, conversion, neighbours, spent = row
-    return Account(name, Budget(units, delta, conversion), neighbours, spent)
+    name, units, delta, conversion, neighbours, spent, held = row
+    return Account(name, Budget(units, delta, conversion), neighbours, spent, held)
+
+
+def _check_account(account: Account) -> None:
+    check_line(account.dataset, "a dataset's name")
+    if account.neighbours not in NEIGHBOURS:
+        known = list(NEIGHBOURS)
+        raise LedgerError(f"neighbours must be one of {known}, not {account.neighbours!r}")
+
+
+def _add(connection: sqlite3.Connection, account: Account) -> object:
+    """Put a dataset into a ledger that does not have it."""
+    _check_account(account)
+    budget = account.budget
+    return connection.execute(
+        "INSERT INTO datasets VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            *(account.dataset, budget.units, budget.delta, budget.conversion),
+            *(account.neighbours, now()),
+        ),
+    )
 
 
 def _charge(row: tuple[Any, ...]) -> Charge:

@@ -13,16 +13,26 @@ from typing import TYPE_CHECKING
 from private_gsd.errors import LedgerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 APPLICATION_ID = 0x4753444C  # "GSDL"
-VERSION = 1
+VERSION = 2
 BUSY_SECONDS = 30.0
 
 _GROWS = "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
 
-# INSERT OR REPLACE removes rows without asking the triggers for DELETE, hence those for INSERT.
+
+def _only_grow(table: str, same: str) -> str:
+    """Triggers that refuse to change or remove a row, or to put one in the place of the same."""
+    # INSERT OR REPLACE removes rows without asking the triggers for DELETE, hence that for INSERT.
+    return f"""
+CREATE TRIGGER {table}_update BEFORE UPDATE ON {table} {_GROWS};
+CREATE TRIGGER {table}_delete BEFORE DELETE ON {table} {_GROWS};
+CREATE TRIGGER {table}_replace BEFORE INSERT ON {table}
+    WHEN EXISTS (SELECT 1 FROM {table} WHERE {same}) {_GROWS};"""
+
+
 _SCHEMA = f"""
 BEGIN;
 PRAGMA application_id = {APPLICATION_ID};
@@ -44,21 +54,41 @@ CREATE TABLE charges (
     groups TEXT NOT NULL,
     units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units > 0)
 );
+CREATE TABLE runs (
+    run TEXT PRIMARY KEY NOT NULL,
+    dataset TEXT NOT NULL REFERENCES datasets (name),
+    units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units > 0),
+    at TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE given_back (
+    run TEXT PRIMARY KEY NOT NULL REFERENCES runs (run),
+    at TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE steps (
+    charge INTEGER PRIMARY KEY REFERENCES charges (id),
+    run TEXT NOT NULL REFERENCES runs (run),
+    step TEXT NOT NULL,
+    UNIQUE (run, step)
+);
+CREATE TABLE attempts (
+    id INTEGER PRIMARY KEY CHECK (id > 0),
+    charge INTEGER NOT NULL REFERENCES charges (id),
+    attempt TEXT NOT NULL,
+    at TEXT NOT NULL
+);
 CREATE TABLE kept (
     charge INTEGER PRIMARY KEY REFERENCES charges (id),
+    digest TEXT NOT NULL,
     at TEXT NOT NULL
 );
 CREATE INDEX charges_by_dataset ON charges (dataset, units);
-CREATE TRIGGER datasets_update BEFORE UPDATE ON datasets {_GROWS};
-CREATE TRIGGER datasets_delete BEFORE DELETE ON datasets {_GROWS};
-CREATE TRIGGER datasets_replace BEFORE INSERT ON datasets
-    WHEN EXISTS (SELECT 1 FROM datasets WHERE name = NEW.name) {_GROWS};
-CREATE TRIGGER charges_update BEFORE UPDATE ON charges {_GROWS};
-CREATE TRIGGER charges_delete BEFORE DELETE ON charges {_GROWS};
-CREATE TRIGGER charges_replace BEFORE INSERT ON charges
-    WHEN EXISTS (SELECT 1 FROM charges WHERE id = NEW.id) {_GROWS};
-CREATE TRIGGER kept_update BEFORE UPDATE ON kept {_GROWS};
-CREATE TRIGGER kept_delete BEFORE DELETE ON kept {_GROWS};
+{_only_grow("datasets", "name = NEW.name")}
+{_only_grow("charges", "id = NEW.id")}
+{_only_grow("runs", "run = NEW.run")}
+{_only_grow("given_back", "run = NEW.run")}
+{_only_grow("steps", "charge = NEW.charge OR (run = NEW.run AND step = NEW.step)")}
+{_only_grow("attempts", "id = NEW.id")}
+{_only_grow("kept", "charge = NEW.charge")}
 CREATE TRIGGER charges_total BEFORE INSERT ON charges
     WHEN NEW.units > coalesce((SELECT units FROM datasets WHERE name = NEW.dataset), 0)
         - coalesce((SELECT sum(units) FROM charges WHERE dataset = NEW.dataset), 0)
@@ -74,6 +104,7 @@ _CAUSES = {
     sqlite3.SQLITE_BUSY: f"another process kept it locked for {BUSY_SECONDS:g} seconds; "
     "try again when that is done",
     sqlite3.SQLITE_FULL: "the disk is full; make room and try again",
+    sqlite3.SQLITE_IOERR: "the disk could not be read or written; is it full, or failing?",
     sqlite3.SQLITE_READONLY: "it is read-only, or was opened only to be read; make it and its "
     "folder writable",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened, or its folder cannot be written to, where "
@@ -84,8 +115,16 @@ _CAUSES = {
 }
 
 
-def create_file(file: Path, path: Path) -> None:
-    """Make an empty ledger. Other processes, and a crash, see the whole of it or nothing."""
+def create_file(
+    file: Path, path: Path, fill: Callable[[sqlite3.Connection], object] = lambda _: None
+) -> None:
+    """Make a ledger. Other processes, and a crash, see the whole of it or nothing.
+
+    Args:
+        file: The file.
+        path: What the user calls it.
+        fill: Puts in what it has from its first moment on.
+    """
     for beside in (_beside(file, "-wal"), _beside(file, "-journal")):
         if beside.exists():  # SQLite would apply it to the new file
             raise LedgerError(
@@ -100,6 +139,7 @@ def create_file(file: Path, path: Path) -> None:
             # Not in WAL yet, whose last writes happen on closing, where a full disk goes unheard.
             connection.execute("PRAGMA synchronous = FULL")
             connection.executescript(_SCHEMA)
+            fill(connection)
         os.link(draft, file)
     except FileExistsError:
         pass  # another process made it meanwhile
@@ -122,8 +162,9 @@ def check_kind(file: Path, path: Path) -> None:
         raise LedgerError(f"{path}: not a ledger; choose another file")
     if version != VERSION:
         raise LedgerError(
-            f"{path}: a ledger of version {version}, and this private-gsd knows {VERSION}; use a "
-            "newer private-gsd"
+            f"{path}: a ledger of version {version}, and this private-gsd knows {VERSION}; use "
+            f"{'a newer' if version > VERSION else 'the'} private-gsd"
+            f"{'' if version > VERSION else ' that made it'}"
         )
 
 

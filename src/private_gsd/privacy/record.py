@@ -29,6 +29,7 @@ def privacy_record(account: Account, charges: Sequence[Charge]) -> dict[str, Any
     amounts = {
         "total": _amounts(account, budget.units),
         "spent": _amounts(account, account.spent),
+        "held": _amounts(account, account.held),
         "remaining": _amounts(account, account.remaining),
     }
     spent = amounts["spent"]

@@ -25,7 +25,7 @@ from private_gsd.errors import SourceError
 from private_gsd.sources.memory import Table, quote_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from private_gsd.schema import Schema
 
@@ -121,14 +121,36 @@ class CsvFiles(Table):
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Those columns, in batches."""
-        with _readable(self.name), _connect() as connection:
+
+        def by_position(names: Sequence[str]) -> str:
+            # Names in a file may be blank, or differ in case only.
+            return ", ".join(f"c{names.index(name)}" for name in columns)
+
+        with _readable(self.name):
+            for relation in self._relations(by_position):
+                for batch in relation.to_arrow_reader(batch_rows):
+                    arrays = [
+                        array.fill_null("") if name in self._kept_empty else array
+                        for name, array in zip(columns, batch.columns, strict=True)
+                    ]
+                    yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+    def count(self) -> int:
+        """The number of rows, by a pass over the files."""
+        with _readable(self.name):
+            found = [each.fetchall() for each in self._relations(lambda _: "count(*)")]
+        return sum(number for ((number,),) in found)
+
+    def _relations(
+        self, selected: Callable[[Sequence[str]], str]
+    ) -> Iterator[duckdb.DuckDBPyRelation]:
+        """A query for each group of files with the same header, one after the other."""
+        with _connect() as connection:
             for header, group in groupby(self._files, key=lambda pair: pair[0]):
-                # By position: names in a file may be blank, or differ in case only.
-                positions = [header.names.index(name) for name in columns]
-                selected = ", ".join(f"c{position}" for position in positions)
                 fields = ", ".join(f"c{position}: VARCHAR" for position in range(len(header.names)))
-                relation = connection.sql(
-                    f"SELECT {selected} FROM read_csv($paths, delim = $delimiter, skip = $skipped, "
+                yield connection.sql(
+                    f"SELECT {selected(header.names)} "
+                    "FROM read_csv($paths, delim = $delimiter, skip = $skipped, "
                     f"columns = {{{fields}}}, header = true, auto_detect = false, quote = '\"', "
                     "escape = '\"', strict_mode = true, allow_quoted_nulls = false, "
                     f"null_padding = false, hive_partitioning = false, max_line_size = {MAX_LINE})",
@@ -138,12 +160,6 @@ class CsvFiles(Table):
                         "skipped": header.skipped,
                     },
                 )
-                for batch in relation.to_arrow_reader(batch_rows):
-                    arrays = [
-                        array.fill_null("") if name in self._kept_empty else array
-                        for name, array in zip(columns, batch.columns, strict=True)
-                    ]
-                    yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def restore(self, table: pa.Table, schema: Schema) -> pa.Table:  # noqa: ARG002
         """A PyArrow table in the schema's types."""

@@ -7,6 +7,7 @@ result back as the same kind, in the types that came.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -38,6 +39,10 @@ class Table(ABC):
     @abstractmethod
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Those columns, in batches of at most that many rows."""
+
+    def count(self) -> int | None:
+        """The number of rows, counted if need be; None where the table can be read only once."""
+        return self.rows
 
     @abstractmethod
     def restore(self, table: pa.Table, schema: Schema) -> Any:
@@ -102,6 +107,13 @@ class ArrowDataset(Table):
         except (pa.ArrowException, OSError) as error:
             raise SourceError(f"{self.name} cannot be read: {first_line(error)}") from None
 
+    def count(self) -> int:
+        """The number of rows."""
+        try:
+            return int(self._data.count_rows())
+        except (pa.ArrowException, OSError) as error:
+            raise SourceError(f"{self.name} cannot be read: {first_line(error)}") from None
+
     def restore(self, table: pa.Table, schema: Schema) -> pa.Table:  # noqa: ARG002
         """A PyArrow table."""
         return restore_arrow(table, self.arrow_schema)
@@ -152,6 +164,7 @@ class PolarsFrame(Table):
         self._lazy = isinstance(data, polars.LazyFrame)
         self._empty = polars.DataFrame(schema=data.collect_schema())
         self._data = data
+        self._length = polars.len()
         self._failure = polars.exceptions.PolarsError
         self.name = f"the Polars {type(data).__name__}"
         self.rows = None if self._lazy else data.height
@@ -173,6 +186,13 @@ class PolarsFrame(Table):
                 for batch in frame.to_arrow().to_batches():
                     yield from slices(batch, batch_rows)
         except (self._failure, pa.ArrowException, OSError) as error:
+            raise SourceError(f"{self.name} cannot be read: {first_line(error)}") from None
+
+    def count(self) -> int:
+        """The number of rows; a lazy frame is collected for it."""
+        try:
+            return int(self._data.lazy().select(self._length).collect().item())
+        except (self._failure, OSError) as error:
             raise SourceError(f"{self.name} cannot be read: {first_line(error)}") from None
 
     def restore(self, table: pa.Table, schema: Schema) -> Any:
@@ -197,9 +217,20 @@ class DuckdbRelation(Table):
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Those columns, in batches."""
-        try:
+        with self._readable():
             selected = self._data.project(", ".join(quote_name(name) for name in columns))
             yield from selected.to_arrow_reader(batch_rows)
+
+    def count(self) -> int:
+        """The number of rows."""
+        with self._readable():
+            ((number,),) = self._data.count("*").fetchall()
+        return int(number)
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             raise SourceError(
                 f"{self.name} cannot be read (its connection allows one reader at a time): "

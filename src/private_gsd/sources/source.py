@@ -81,6 +81,10 @@ class Source:
             raise SourceError(f"{self.name}: the table has no rows")
         self._gave_rows = True
 
+    def count(self) -> int | None:
+        """The number of rows, counted if need be; None where the table can be read only once."""
+        return self.rows if self.rows is not None else self._table.count()
+
     def encoded(
         self, *, invalid: Invalid = "error", batch_rows: int = DEFAULT_BATCH_ROWS
     ) -> Iterator[NDArray[np.float64]]:

@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 KINDS = {
     "categorical": "categorical:K, all K-way marginals of discrete columns",
     "tree": "tree:K or tree:K:DEPTH, K-way marginals with binary trees of numbers",
+    "numeric": "numeric:K or numeric:K:DEPTH, K numbers together, cut like trees",
     "prefix": "prefix:COUNT, random prefixes",
     "halfspace": "halfspace:COUNT, random halfspaces",
 }
+
+NUMERIC_DEPTH = 3
 
 
 def workload_of(schema: Schema, specs: Sequence[str]) -> Workload:
@@ -40,15 +43,27 @@ def workload_of(schema: Schema, specs: Sequence[str]) -> Workload:
     return total
 
 
-def default_specs(schema: Schema) -> list[str]:
-    """All pairs of discrete columns, and every discrete column by every number."""
+def default_specs(schema: Schema, k: int = 2) -> list[str]:
+    """All single columns, pairs or triples of a schema, by name.
+
+    >>> from private_gsd import datasets
+    >>> default_specs(datasets.census_schema(), 3)
+    ['categorical:3', 'tree:2', 'numeric:2']
+
+    Args:
+        schema: The schema.
+        k: 1 for single columns; 2 for pairs of discrete columns, every discrete column by every
+            number, and pairs of numbers; 3 for triples of discrete columns and those pairs.
+    """
     discrete = sum(isinstance(column, Discrete) for column in schema)
     numeric = sum(isinstance(column, Numeric) for column in schema)
     found = []
     if discrete:
-        found.append(f"categorical:{min(discrete, 2)}")
+        found.append(f"categorical:{min(discrete, k)}")
     if numeric:
-        found.append("tree:2" if discrete else "tree:1")
+        found.append("tree:2" if discrete and k > 1 else "tree:1")
+    if numeric > 1 and k > 1:
+        found.append("numeric:2")
     return found
 
 
@@ -63,12 +78,14 @@ def _one(schema: Schema, spec: object) -> Workload:
         values = [int(number) for number in numbers]
     except ValueError:
         values = []
-    if not 1 <= len(values) <= (2 if kind == "tree" else 1):
+    if not 1 <= len(values) <= (2 if kind in ("tree", "numeric") else 1):
         raise WorkloadError(f"{spec!r} should read {KINDS[kind]}")
     if kind == "categorical":
         return categorical_marginals(schema, values[0])
     if kind == "tree":
         return tree_marginals(schema, *values)
+    if kind == "numeric":
+        return tree_marginals(schema, values[0], *(values[1:] or [NUMERIC_DEPTH]), categorical=0)
     if kind == "prefix":
         return random_prefixes(schema, values[0])
     return random_halfspaces(schema, values[0])

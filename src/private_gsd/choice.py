@@ -1,0 +1,78 @@
+"""Choice: the questions and the mechanism, where the user names none.
+
+The rules look at public facts alone: the schema, the budget and the number of rows. All of them
+compare the noise that measuring everything at once would put on a count with the number of rows.
+The measurements behind them are in docs/results.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from private_gsd.mechanism import Mechanism
+from private_gsd.privacy.plan import plan_one_shot
+from private_gsd.schema import Discrete
+from private_gsd.workloads.specs import default_specs, workload_of
+
+if TYPE_CHECKING:
+    from private_gsd.mechanism import Split
+    from private_gsd.privacy.budget import Budget
+    from private_gsd.schema import Schema
+    from private_gsd.workloads import Workload
+
+# Triples are asked where the noise on theirs is at most this share of the rows, and where there are
+# not so many that a search takes long.
+CLEAR = 0.02
+MAX_TRIPLES = 1000
+MAX_TRIPLE_CELLS = 2**20
+# Pairs are given up for single columns where the noise on theirs is more than this share.
+DROWNED = 0.2
+# A workload that a user names is measured adaptively where one-shot noise is more than this share.
+ADAPTIVE = 0.5
+
+
+def choose_specs(schema: Schema, budget: Budget, rows: int) -> list[str]:
+    """Names of the workload: single columns, pairs or triples, as the budget allows.
+
+    >>> from private_gsd import datasets
+    >>> from private_gsd.privacy.budget import Budget
+    >>> schema, budget = datasets.census_schema(), Budget.from_epsilon(1, delta=1e-9)
+    >>> [choose_specs(schema, budget, rows)[0] for rows in (1000, 10_000, 100_000)]
+    ['categorical:1', 'categorical:2', 'categorical:3']
+    """
+    if few_triples(schema):
+        triples = default_specs(schema, 3)
+        if noise_share(workload_of(schema, triples), budget, rows) <= CLEAR:
+            return triples
+    pairs = default_specs(schema, 2)
+    drowned = noise_share(workload_of(schema, pairs), budget, rows) > DROWNED
+    return default_specs(schema, 1) if drowned else pairs
+
+
+def choose_mechanism(
+    workload: Workload, budget: Budget, rows: int, split: Split = "half"
+) -> Mechanism:
+    """One-shot, or adaptive where one-shot noise would drown everything."""
+    if noise_share(workload, budget, rows) > ADAPTIVE:
+        return Mechanism(name="adaptive", epochs=10, groups=1, split=split)
+    return Mechanism(name="one-shot", split=split)
+
+
+def noise_share(workload: Workload, budget: Budget, rows: int) -> float:
+    """The noise of a one-shot measurement on a count, as a share of the rows."""
+    return max(share.scale for share in plan_one_shot(workload, budget).shares) / rows
+
+
+def few_triples(schema: Schema) -> bool:
+    """Whether the triples of discrete columns are few and small enough to ask by default."""
+    sizes = [
+        len(column.values) + column.nullable for column in schema if isinstance(column, Discrete)
+    ]
+    # The cells of all pairs and triples, column by column.
+    ones = pairs = triples = 0
+    for size in sizes:
+        triples += pairs * size
+        pairs += ones * size
+        ones += size
+    return 0 < math.comb(len(sizes), 3) <= MAX_TRIPLES and triples <= MAX_TRIPLE_CELLS

@@ -1,0 +1,88 @@
+"""Output files: checked before anything is spent, and written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.csv
+import pyarrow.parquet
+
+from private_gsd.errors import GsdError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class OutputFile:
+    """A table to be written.
+
+    Attributes:
+        path: Where; .csv or .parquet.
+        force: Whether a file that is there may be replaced.
+    """
+
+    path: Path
+    force: bool
+
+    def check(self, others: Mapping[str, Path | str | None]) -> None:
+        """Refuse a path that cannot be written to, or that something else is at.
+
+        Args:
+            others: Files and folders that the command uses, by what they are.
+        """
+        path = self.path
+        if path.suffix not in (".csv", ".parquet"):
+            raise GsdError(f"{path}: the output must end in .csv or .parquet")
+        place = path.resolve()
+        for what, other in others.items():
+            if other is not None:
+                taken = Path(other).resolve()
+                if place == taken or (what == "the release" and taken in place.parents):
+                    raise GsdError(f"{path}: is {what}, or in it; choose another name")
+        if path.is_dir():
+            raise GsdError(f"{path}: is a folder")
+        if path.exists() and not self.force:
+            raise self._exists()
+        if not path.parent.is_dir():
+            raise GsdError(f"{path}: there is no folder {path.parent}")
+        # A folder that cannot be written to is found out now, and not when all is spent.
+        probe = self._beside("probe")
+        try:
+            probe.touch(exist_ok=False)
+            probe.unlink()
+        except OSError as error:
+            raise GsdError(f"{path}: cannot be written: {error.strerror}") from None
+
+    def write(self, table: pa.Table) -> None:
+        """Write a table."""
+        temporary = self._beside("part")
+        try:
+            if self.path.suffix == ".csv":
+                pyarrow.csv.write_csv(table, temporary)
+            else:
+                pyarrow.parquet.write_table(table, temporary)
+            if self.force:
+                temporary.replace(self.path)
+            else:
+                os.link(temporary, self.path)  # which never replaces anything
+        except FileExistsError:
+            raise self._exists() from None
+        except OSError as error:
+            raise GsdError(f"{self.path}: cannot be written: {error.strerror}") from None
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def _exists(self) -> GsdError:
+        return GsdError(
+            f"{self.path}: exists already; choose another name, or add --force to replace it"
+        )
+
+    def _beside(self, suffix: str) -> Path:
+        return self.path.with_name(f".{self.path.name}.{secrets.token_hex(6)}.{suffix}")

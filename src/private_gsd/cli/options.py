@@ -1,0 +1,41 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from private_gsd.workloads.specs import KINDS
+
+Data = Annotated[str, typer.Argument(metavar="DATA", help="CSV or Parquet, or a glob.")]
+SchemaFile = Annotated[Path, typer.Option("--schema", help="The public schema.")]
+Epsilon = Annotated[float, typer.Option(help="The budget of this release.")]
+Delta = Annotated[float | None, typer.Option(help="By default 1 / rows².")]
+WorkloadNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--workload",
+        help="Repeatable; by default single columns, pairs or triples, as the budget allows. "
+        + "; ".join(KINDS.values()),
+    ),
+]
+MechanismName = Annotated[
+    Literal["auto", "one-shot", "adaptive"], typer.Option(help="How to spend it.")
+]
+Epochs = Annotated[int, typer.Option(help="Of the adaptive mechanism.")]
+Groups = Annotated[int, typer.Option(help="Of the adaptive mechanism, an epoch.")]
+NeighboursName = Annotated[
+    Literal["replace-one", "add-remove"],
+    typer.Option(help="Whether the number of rows is public, or measured too."),
+]
+Rows = Annotated[int, typer.Option(help="How many synthetic rows.")]
+Every = Annotated[bool, typer.Option("--all", help="Show every group.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Where to write it: .csv or .parquet.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
+ReleaseFolder = Annotated[Path, typer.Argument(metavar="RELEASE", help="The release folder.")]

@@ -1,0 +1,110 @@
+"""``private-gsd plan``: what would be measured, how well, and how long it would take."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from private_gsd.cli import options, output
+from private_gsd.schema import Schema
+from private_gsd.synthesizer import Synthesizer
+
+if TYPE_CHECKING:
+    from private_gsd.forecast import Forecast
+
+SHOWN = 12
+
+
+def plan(
+    data: options.Data,
+    schema: options.SchemaFile,
+    epsilon: options.Epsilon,
+    delta: options.Delta = None,
+    workload: options.WorkloadNames = None,
+    mechanism: options.MechanismName = "auto",
+    epochs: options.Epochs = 25,
+    groups: options.Groups = 1,
+    neighbours: options.NeighboursName = "replace-one",
+    rows: options.Rows = 2000,
+    every: options.Every = False,
+    as_json: options.Json = False,
+) -> None:
+    """Show what would be measured, with how much noise, before anything is spent.
+
+    Of the table only the number of rows is looked at.
+    """
+    synth = Synthesizer(
+        Schema.read(schema),
+        epsilon,
+        delta=delta,
+        workload=workload or None,
+        mechanism=mechanism,
+        epochs=epochs,
+        groups=groups,
+        neighbours=neighbours,
+        rows=rows,
+    )
+    with output.notes_for_warnings(), output.run_progress("Counting rows"):
+        forecast = synth.plan(data)
+    if as_json:
+        typer.echo(json.dumps(forecast.document(), indent=2))
+    else:
+        show(forecast, every)
+
+
+def show(forecast: Forecast, every: bool) -> None:
+    """The forecast, to look at."""
+    asked, budget = forecast.workload, forecast.budget
+
+    def say(words: str) -> None:
+        output.out.print(words, soft_wrap=True)
+
+    say(
+        f"{forecast.people:,} rows, {asked.size:,} queries in {asked.num_groups:,} groups, "
+        f"{forecast.mechanism.name}"
+    )
+    say(
+        f"rho = {budget.rho:.4g} (epsilon = {budget.epsilon:.4g} at delta = {budget.delta:.4g}), "
+        f"{forecast.neighbours} neighbours"
+    )
+    if forecast.counting:
+        say(f"the number of rows gets noise of {forecast.counting:,.3g} rows")
+    if forecast.mechanism.name == "adaptive":
+        say(
+            f"{forecast.epochs} epochs of {forecast.mechanism.groups} "
+            f"{'group' if forecast.mechanism.groups == 1 else 'groups'}, selected by their error "
+            f"with noise of {forecast.selecting:,.3g} rows. Each group, if it is selected:"
+        )
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for header, side in (
+        *(("group", "left"), ("queries", "right"), ("rho", "right"), ("noise, rows", "right")),
+        *(("mean error", "right"), ("largest", "right")),
+    ):
+        table.add_column(header, justify=side, overflow="fold")  # type: ignore[arg-type]
+    # Of groups with the same noise, those with the most queries first.
+    ordered = sorted(forecast.groups, key=lambda group: (-group.noise, -group.queries))
+    for group in ordered if every else ordered[:SHOWN]:
+        table.add_row(
+            escape(group.name),
+            f"{group.queries:,}",
+            f"{group.rho:.3g}",
+            f"{group.noise:,.4g}",
+            f"{group.error:.3%}",
+            f"{group.largest:.2%}",
+        )
+    output.out.print(table)
+    if len(ordered) > SHOWN and not every:
+        say(f"... and {len(ordered) - SHOWN:,} more (--all shows them)")
+    say(
+        "Errors are those of a measured share, before the search, which makes one table of all of "
+        "them and so takes much of the noise out."
+    )
+    say(
+        f"The search for {forecast.rows:,} rows takes about {forecast.seconds:,.1f} s on one core "
+        f"and {forecast.bytes / 1e6:,.0f} MB."
+    )
+    say("Nothing was spent. Go on with 'private-gsd synthesize'.")

@@ -1,0 +1,154 @@
+"""Forecast: what a run would measure, how well and how long it would take. Nothing is spent."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from private_gsd.mechanism import adaptive_units, count_and_rest
+from private_gsd.privacy.budget import units_to_rho
+from private_gsd.privacy.mechanisms import gaussian_scale, selection_scale
+from private_gsd.privacy.plan import plan_one_shot
+from private_gsd.workloads import Conjunctions, Marginals
+
+if TYPE_CHECKING:
+    from private_gsd.mechanism import Mechanism
+    from private_gsd.privacy.budget import Budget
+    from private_gsd.workloads import Neighbours, Workload
+
+
+class GroupForecast(NamedTuple):
+    """What measuring one group would give.
+
+    Attributes:
+        name: The group in words.
+        queries: How many queries it has.
+        rho: Its part of the budget.
+        noise: The standard deviation of the noise on each of its counts, in rows.
+        error: The mean error of one of its answers as measured, as a share of the rows. What the
+            search makes of all answers together is usually better.
+        largest: The largest error among its answers, about.
+    """
+
+    name: str
+    queries: int
+    rho: float
+    noise: float
+    error: float
+    largest: float
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A run before it is made.
+
+    Attributes:
+        workload: The questions.
+        mechanism: How the budget would be spent.
+        budget: The budget.
+        neighbours: Which tables count as neighbours.
+        people: The number of rows of the table.
+        rows: The number of synthetic rows.
+    """
+
+    workload: Workload
+    mechanism: Mechanism
+    budget: Budget
+    neighbours: Neighbours
+    people: int
+    rows: int
+
+    @property
+    def groups(self) -> list[GroupForecast]:
+        """Every group; under the adaptive mechanism as it would be if it were selected."""
+        _, rest = count_and_rest(self.budget, self.neighbours)
+        if self.mechanism.name == "one-shot":
+            shares = plan_one_shot(self.workload, rest, neighbours=self.neighbours).shares
+            units = [share.units for share in shares]
+            scales = [share.scale for share in shares]
+        else:
+            _, measuring = adaptive_units(self.mechanism, self.workload, rest)
+            units = [measuring[0][0]] * self.workload.num_groups
+            squares = self.workload.squared_sensitivities(self.neighbours)
+            known = {square: gaussian_scale(square or 1.0, units[0]) for square in set(squares)}
+            scales = [known[square] for square in squares]
+        return [
+            GroupForecast(
+                self.workload.describe(group),
+                int(queries),
+                units_to_rho(units[group]),
+                scales[group],
+                # How far from zero a normal variable is on average, and the largest of many.
+                scales[group] * math.sqrt(2 / math.pi) / self.people,
+                scales[group] * math.sqrt(2 * math.log(2 * int(queries))) / self.people,
+            )
+            for group, queries in enumerate(self.workload.group_sizes)
+        ]
+
+    @property
+    def epochs(self) -> int:
+        """How many searches the run makes."""
+        if self.mechanism.name == "one-shot":
+            return 1
+        return len(adaptive_units(self.mechanism, self.workload, self.budget)[0])
+
+    @property
+    def selecting(self) -> float:
+        """The scale of the noise that selecting adds to an error in rows; 0 for one-shot."""
+        if self.mechanism.name == "one-shot":
+            return 0.0
+        _, rest = count_and_rest(self.budget, self.neighbours)
+        units, measuring = adaptive_units(self.mechanism, self.workload, rest)
+        return selection_scale(units[0], len(measuring[0]))
+
+    @property
+    def counting(self) -> float:
+        """The noise on the number of rows; 0 where that is public."""
+        units, _ = count_and_rest(self.budget, self.neighbours)
+        return gaussian_scale(1.0, units) if units else 0.0
+
+    @property
+    def seconds(self) -> float:
+        """About how long the searches take on one core, within a factor of two or three.
+
+        Each value of the synthetic table is visited some twenty times, and a visit looks at every
+        table, prefix and halfspace that its column is in. See docs/benchmarks.md.
+        """
+        looks = 0.0
+        for family in self.workload.families:
+            if isinstance(family, Marginals):
+                looks += sum(len(features) for group in family.groups for features in group.tables)
+            elif isinstance(family, Conjunctions):
+                looks += 0.2 * len(family.category) * (1 + family.numbers.shape[1])
+            else:
+                looks += 0.2 * float(family.group_sizes.sum()) * len(self.workload.schema)
+        # In an adaptive run an epoch begins where the last one ended, with few groups of all.
+        share = 1.0
+        if self.epochs > 1:
+            share = (self.epochs + 1) / 2 * self.mechanism.groups / self.workload.num_groups
+        return 0.1 * self.epochs + 20 * self.rows * looks * 8e-9 * share * self.epochs
+
+    @property
+    def bytes(self) -> float:
+        """About how much memory the run takes."""
+        return 300e6 + 60 * self.workload.size + 20 * self.rows * len(self.workload.schema)
+
+    def document(self) -> dict[str, object]:
+        """For JSON."""
+        return {
+            "rows": self.people,
+            "queries": self.workload.size,
+            "groups": [group._asdict() for group in self.groups],
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "rho": self.budget.rho,
+            "neighbours": self.neighbours,
+            "mechanism": self.mechanism.name,
+            "epochs": self.epochs,
+            "selection_noise_rows": self.selecting,
+            "count_noise_rows": self.counting,
+            "synthetic_rows": self.rows,
+            "seconds": self.seconds,
+            "bytes": self.bytes,
+        }

@@ -1,0 +1,188 @@
+"""Running: a mechanism on a release and a ledger, each step paid for once, and told of."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from private_gsd.encoding import Encoder
+from private_gsd.errors import LedgerError
+from private_gsd.genetic import GeneticConfig, evolve
+from private_gsd.genetic.domain import columns_of, random_table
+from private_gsd.mechanism import COUNTING_STEP, Run, planned_units
+from private_gsd.mechanism import run as run_mechanism
+from private_gsd.privacy.accountant import require_same
+from private_gsd.privacy.ledger import Account, Ledger
+from private_gsd.privacy.mechanisms import InsecureSeededNoise, SecureNoise
+from private_gsd.privacy.runs import LedgerRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from private_gsd.answering import ExactAnswers
+    from private_gsd.measurement import Measurements
+    from private_gsd.mechanism import Mechanism
+    from private_gsd.privacy.budget import Budget
+    from private_gsd.privacy.mechanisms import NoiseSource
+    from private_gsd.release import Release
+    from private_gsd.schema import Schema
+    from private_gsd.workloads import Neighbours
+
+    Matrix = NDArray[np.float64]
+    # What is being done, and how far: rows that went by, counts that have their noise, or the
+    # progress of a search.
+    Tell = Callable[[str, Any], object]
+
+# How many counts get their noise between two words about it.
+DRAWN_AT_ONCE = 2**16
+
+
+@dataclass(frozen=True)
+class StepAccountant:
+    """Pays for one step of a run, once."""
+
+    run: LedgerRun
+    step: str
+
+    def charge(self, units: int, mechanism: str, groups: Sequence[str], neighbours: str) -> str:
+        """The charge's number, new or old."""
+        require_same(self.run.ledger.account(self.run.dataset).neighbours, neighbours)
+        return str(self.run.charge(self.step, units, mechanism, groups).id)
+
+
+class ToldNoise:
+    """Noise of a source, drawn in pieces so that somebody can be told how far it is.
+
+    Args:
+        noise: The source.
+        tell: Told how many counts have got their noise, and how many are to.
+    """
+
+    def __init__(self, noise: NoiseSource, tell: Callable[[int, int], object]) -> None:
+        self._noise = noise
+        self._tell = tell
+        self.private = noise.private
+
+    def gaussian(self, counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+        """As the source has it."""
+        parts = []
+        for start in range(0, len(counts), DRAWN_AT_ONCE):
+            self._tell(start, len(counts))
+            parts.append(self._noise.gaussian(counts[start : start + DRAWN_AT_ONCE], scale))
+        return np.concatenate(parts)
+
+    def top_k(self, scores: NDArray[np.int64], k: int, scale: float) -> list[int]:
+        """As the source has it."""
+        return self._noise.top_k(scores, k, scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runner:
+    """Runs mechanisms; its settings are those of ``Synthesizer``."""
+
+    dataset: str
+    neighbours: Neighbours
+    rows: int
+    random_state: int
+    threads: int | None
+    insecure_noise_seed: int | None
+    tell: Tell
+
+    def run(
+        self,
+        release: Release,
+        mechanism: Mechanism,
+        budget: Budget,
+        exact: Callable[[], ExactAnswers],
+    ) -> None:
+        """Run, or go on with, what a release says; it is locked.
+
+        Args:
+            release: The release, begun.
+            mechanism: How the budget is spent.
+            budget: The budget.
+            exact: Gives the exact answers, where they are needed.
+        """
+        release.check_inputs()
+        facts = release.run
+        workload = release.workload
+        path = Path(facts["ledger"])
+        if facts["opened"] and not path.exists():
+            raise LedgerError(
+                f"{path}: the ledger that the run has paid is gone; put it back, or say where it "
+                "is with --ledger"
+            )
+        first = Account(self.dataset, budget, self.neighbours, 0)
+        with Ledger(path, create=first) as ledger:
+            run = LedgerRun(ledger, self.dataset, facts["run"], secrets.token_hex(8))
+            require_same(ledger.account(self.dataset).neighbours, self.neighbours)
+            planned = planned_units(mechanism, workload, budget, self.neighbours)
+            release.note(opened=True)
+            run.begin(planned)
+            release.tidy(run.has_kept)
+            measured, table = run_mechanism(
+                mechanism,
+                Run(
+                    workload=workload,
+                    budget=budget,
+                    exact=exact,
+                    pay=lambda step: StepAccountant(run, step),
+                    keep=run.keep,
+                    check=lambda steps, kind: _check(run, release, steps, kind),
+                    noise=self._noise,
+                    project=self._project,
+                    begin=lambda: self._random_table(release.schema),
+                    checkpoint=release,
+                    neighbours=self.neighbours,
+                ),
+            )
+            mine = run.charges()
+            if sum(charge.units for charge in mine) != planned or not (
+                set(measured.charges) <= {str(charge.id) for charge in mine}
+            ):
+                raise LedgerError(f"{path}: does not know what paid for these measurements")
+            record = ledger.privacy_record(self.dataset)
+        release.finish(Encoder(release.schema).decode(table), record)
+
+    def _noise(self, step: int) -> NoiseSource:
+        noise: NoiseSource = SecureNoise(self.threads)
+        if self.insecure_noise_seed is not None:
+            seeds = np.random.SeedSequence([self.insecure_noise_seed, step])
+            noise = InsecureSeededNoise(int(seeds.generate_state(1)[0]))
+        if step == COUNTING_STEP:
+            return noise
+        return ToldNoise(noise, lambda done, total: self.tell("measuring", (done, total)))
+
+    def _random_table(self, schema: Schema) -> Matrix:
+        """What an adaptive run begins with: values drawn without preference."""
+        columns = columns_of(schema, [np.empty(0)] * len(schema))
+        return random_table(columns, self.rows, self.random_state)
+
+    def _project(self, measured: Measurements, start: Matrix | None, number: int) -> Matrix:
+        found = evolve(
+            measured,
+            GeneticConfig(rows=self.rows),
+            seed=self.random_state * 2**20 + number,
+            start=start,
+            threads=self.threads,
+            callback=lambda now: self.tell("searching", now),
+        )
+        if found.reason == "interrupted":
+            raise KeyboardInterrupt
+        return found.matrix
+
+
+def _check(run: LedgerRun, release: Release, steps: list[str], kind: str) -> None:
+    """Whether the ledger knows what a release has learned, and knows nothing newer."""
+    digests = [run.kept(step) for step in steps]
+    if None in digests or (digests and digests[-1] != release.digest(kind)):
+        raise LedgerError(
+            f"{run.ledger.path}: does not know what paid for the {kind} in {release.folder}; one "
+            "of the two is an older copy, or was changed, and the run cannot go on"
+        )
