@@ -43,7 +43,7 @@ lint: install
 	@$(BIN)/mypy
 
 test: lint
-	@$(BIN)/python -m pytest --numprocesses 2
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
 
 format: install
 	@$(BIN)/ruff check --fix .

@@ -16,7 +16,7 @@ from private_gsd.schema import (
     Real,
     Schema,
 )
-from private_gsd.sources import LeftOutWarning, Source, open_source
+from private_gsd.sources import LeftOutWarning, PostgresQuery, Source, open_source
 from private_gsd.synthesizer import Synthesizer
 
 __version__ = "0.1.0"
@@ -33,6 +33,7 @@ __all__ = [
     "Integer",
     "LeftOutWarning",
     "Measurements",
+    "PostgresQuery",
     "QueryErrors",
     "Real",
     "Release",

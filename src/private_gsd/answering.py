@@ -18,8 +18,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from private_gsd.encoding import Encoder, Invalid, Problems
+from private_gsd.errors import DataError, SourceError
 from private_gsd.kernels.binning import count_outside
 from private_gsd.sources import Source, open_source
+from private_gsd.sources.spark import SparkFrame
+from private_gsd.spark import count_on_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -83,6 +86,8 @@ def answer(
     if source is None:
         source = open_source(data, workload.schema)
     encoder = Encoder(workload.schema, invalid=invalid)
+    if isinstance(source.table, SparkFrame):
+        return _answer_on_spark(workload, source, source.table, encoder, progress)
     problems = Problems()
     lock = threading.Lock()
 
@@ -98,6 +103,26 @@ def answer(
     if problems:
         raise problems.error(source.name)
     return ExactAnswers(workload, rows, counts)
+
+
+def _answer_on_spark(
+    workload: Workload,
+    source: Source,
+    table: SparkFrame,
+    encoder: Encoder,
+    progress: Callable[[int], object] | None,
+) -> ExactAnswers:
+    """The same, where the rows are; what is wrong with them is told in the same words."""
+    head, counts = count_on_spark(table, source.columns, encoder, workload)
+    if head.failures:
+        raise DataError(f"{source.name}: {head.failures[0]}")
+    if head.problems:
+        raise head.problems.error(source.name)
+    if not head.rows:
+        raise SourceError(f"{source.name}: the table has no rows")
+    if progress is not None:
+        progress(head.rows)
+    return ExactAnswers(workload, head.rows, counts)
 
 
 def count(

@@ -196,7 +196,7 @@ def test_a_zone_in_a_date_column() -> None:
 
 
 REFUSED: list[tuple[Column, Any, str]] = [
-    (AGE, [121, -1, 5], "2 values are not integer 0 to 120: 121, -1"),
+    (AGE, [121, -1, 5], "2 values are not integer 0 to 120: -1, 121"),
     (AGE, [1.5], "1 value is not integer 0 to 120: 1.5"),
     (AGE, [float("inf")], "1 value is not integer 0 to 120: inf"),
     (AGE, ["12x", "3"], "1 value is not integer 0 to 120: '12x'"),

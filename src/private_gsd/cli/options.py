@@ -7,9 +7,19 @@ from typing import Annotated, Literal
 
 import typer
 
+from private_gsd.sources import PostgresQuery
+from private_gsd.sources.postgres import is_postgres
 from private_gsd.workloads.specs import KINDS
 
-Data = Annotated[str, typer.Argument(metavar="DATA", help="CSV or Parquet, or a glob.")]
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA", help="CSV or Parquet, or a glob; or postgresql://…, with --query."
+    ),
+]
+Query = Annotated[
+    str | None, typer.Option(help="Of a PostgreSQL server: the SELECT whose rows are the table.")
+]
 SchemaFile = Annotated[Path, typer.Option("--schema", help="The public schema.")]
 Epsilon = Annotated[float, typer.Option(help="The budget of this release.")]
 Delta = Annotated[float | None, typer.Option(help="By default 1 / rows².")]
@@ -38,4 +48,15 @@ Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="Where to write it: .csv or .parquet.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
+
+
+def table_of(data: str, query: str | None) -> str | PostgresQuery:
+    """What the words on the command line stand for."""
+    if is_postgres(data):
+        return PostgresQuery(data, query or "")
+    if query is not None:
+        raise typer.BadParameter("--query goes with the address of a server, postgresql://…")
+    return data
+
+
 ReleaseFolder = Annotated[Path, typer.Argument(metavar="RELEASE", help="The release folder.")]

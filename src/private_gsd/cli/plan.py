@@ -23,6 +23,7 @@ def plan(
     data: options.Data,
     schema: options.SchemaFile,
     epsilon: options.Epsilon,
+    query: options.Query = None,
     delta: options.Delta = None,
     workload: options.WorkloadNames = None,
     mechanism: options.MechanismName = "auto",
@@ -49,7 +50,7 @@ def plan(
         rows=rows,
     )
     with output.notes_for_warnings(), output.run_progress("Counting rows"):
-        forecast = synth.plan(data)
+        forecast = synth.plan(options.table_of(data, query))
     if as_json:
         typer.echo(json.dumps(forecast.document(), indent=2))
     else:

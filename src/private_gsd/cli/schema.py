@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 from rich.markup import escape
 
-from private_gsd.cli import output
+from private_gsd.cli import options, output
 from private_gsd.encoding import Encoder, Invalid, Problems
 from private_gsd.errors import SchemaError
 from private_gsd.schema import Schema, toml
@@ -27,9 +27,14 @@ InvalidOption = Annotated[Invalid, typer.Option(help="What to do with values out
 
 
 @app.command()
-def draft(data: DataArgument, output_file: OutputOption = None, force: ForceOption = False) -> None:
+def draft(
+    data: DataArgument,
+    output_file: OutputOption = None,
+    query: options.Query = None,
+    force: ForceOption = False,
+) -> None:
     """Propose a schema by looking at the data. It must be replaced by public knowledge."""
-    source = open_source(data)
+    source = open_source(options.table_of(data, query))
     batches = output.with_progress(source.batches(), "Looking at", source.rows)
     schema = Schema.draft_batches(batches)
     _deliver(schema.to_toml(), output_file, force)
@@ -44,6 +49,7 @@ def check(
     data: Annotated[
         str | None, typer.Argument(help="A CSV or Parquet file, a folder, or a glob.")
     ] = None,
+    query: options.Query = None,
     invalid: InvalidOption = "error",
 ) -> None:
     """Check a schema file, and a table against it. Nothing of the table is shown but errors."""
@@ -55,7 +61,7 @@ def check(
         output.out.print(output.schema_table(schema, f"{schema_file}: {len(schema)} columns"))
         return
     with output.notes_for_warnings():
-        source = open_source(data, schema)
+        source = open_source(options.table_of(data, query), schema)
     start = time.perf_counter()
     problems, rows = Problems(), 0
     for batch in output.with_progress(source.batches(), "Checking", source.rows):
@@ -66,7 +72,7 @@ def check(
     seconds = time.perf_counter() - start
     for name, number in problems.coerced.items():
         output.note(f"column {name!r}: {number:,} values were moved into the domain")
-    output.out.print(f"{escape(data)}: all {rows:,} rows {_fit(problems)} ({seconds:.1f} s)")
+    output.out.print(f"{escape(source.name)}: all {rows:,} rows {_fit(problems)} ({seconds:.1f} s)")
 
 
 def _fit(problems: Problems) -> str:

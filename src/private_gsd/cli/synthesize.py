@@ -25,6 +25,7 @@ def synthesize(
     data: options.Data,
     schema: options.SchemaFile,
     epsilon: options.Epsilon,
+    query: options.Query = None,
     result: options.Output = None,
     release: Annotated[
         Path | None, typer.Option(help="Keep the release in this folder; a killed run resumes.")
@@ -50,9 +51,11 @@ def synthesize(
     if result is None and release is None:
         raise typer.BadParameter("name an --output, or a --release folder, or both")
     # Whatever is wrong with the output is found before anything is spent.
+    table = options.table_of(data, query)
+    path = Path(table) if isinstance(table, str) else None
     target = None if result is None else OutputFile(result, force)
     if target is not None:
-        target.check({"the ledger": ledger, "the release": release, "the data": Path(data)})
+        target.check({"the ledger": ledger, "the release": release, "the data": path})
     synth = Synthesizer(
         Schema.read(schema),
         epsilon,
@@ -65,14 +68,14 @@ def synthesize(
         rows=rows,
         random_state=seed,
         ledger=ledger,
-        dataset=(Path(data).stem or "table") if dataset is None else dataset,
+        dataset=_dataset_of(path) if dataset is None else dataset,
         release=release,
         invalid=invalid,
     )
     with _trouble():
         try:
             with output.notes_for_warnings(quiet), output.run_progress(quiet=quiet) as tell:
-                synth.fit(data, tell=tell)
+                synth.fit(table, tell=tell)
             _hand_over(synth.release, release, target, quiet, as_json)
         except BaseException:
             synth.keep_folder()  # what was paid for is not thrown away
@@ -84,6 +87,7 @@ def resume(
     data: Annotated[
         str | None, typer.Option(help="The table, if it is no longer where it was.")
     ] = None,
+    query: options.Query = None,
     ledger: Annotated[
         Path | None, typer.Option(help="The ledger, if it is no longer where it was.")
     ] = None,
@@ -100,7 +104,8 @@ def resume(
         target.check({"the ledger": ledger_file, "the release": folder, "the data": known["data"]})
     with _trouble():
         with output.notes_for_warnings(quiet), output.run_progress(quiet=quiet) as tell:
-            synth = Synthesizer.resume(folder, data, ledger=ledger, tell=tell)
+            table = None if data is None else options.table_of(data, query)
+            synth = Synthesizer.resume(folder, table, ledger=ledger, tell=tell)
         _hand_over(synth.release, folder, target, quiet, as_json)
 
 
@@ -118,6 +123,11 @@ def sample(
     target.check({"the release": folder})
     target.write(sampled(Release.load(folder), number, seed))
     output.out.print(f"{number:,} rows: {escape(str(result))}", soft_wrap=True)
+
+
+def _dataset_of(path: Path | None) -> str:
+    """The dataset's name in the ledger, where none is given: the file's."""
+    return "table" if path is None else path.stem or "table"
 
 
 @contextmanager

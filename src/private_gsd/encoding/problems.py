@@ -1,13 +1,19 @@
-"""Problems: values outside the schema, counted per column, with a few examples."""
+"""Problems: values outside the schema, counted per column, with a few examples.
+
+Whatever the order in which a table is read, and by however many, the same problems are told: the
+examples are the first ones by their text, not the first ones found.
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from private_gsd.errors import DataError
+from private_gsd.schema import Discrete
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,8 +36,7 @@ class ColumnProblems:
 
     def add_examples(self, examples: list[str]) -> None:
         """Keep a few of them."""
-        fresh = [example for example in examples if example not in self.examples]
-        self.examples = (self.examples + fresh)[:MAX_EXAMPLES]
+        self.examples = sorted({*self.examples, *examples})[:MAX_EXAMPLES]
 
     def describe(self) -> list[str]:
         """One line for each sort of trouble."""
@@ -70,8 +75,7 @@ class Problems:
         """Note the values in those rows as outside the schema."""
         found = self._of(column)
         found.outside += int(rows.sum())
-        if len(found.examples) < MAX_EXAMPLES:
-            found.add_examples(_shown(array.take(pa.array(rows.nonzero()[0][:1000]))))
+        found.add_examples(_shown(column, array.take(pa.array(rows.nonzero()[0]))))
 
     def add_nulls(self, column: Column, count: int) -> None:
         """Note nulls in a column that has none."""
@@ -96,7 +100,7 @@ class Problems:
 
     def error(self, source: str = "the table") -> DataError:
         """The error to raise, which names every column."""
-        lines = [line for problems in self._columns.values() for line in problems.describe()]
+        lines = [line for _, each in sorted(self._columns.items()) for line in each.describe()]
         return DataError(
             f"{source} does not fit the schema:\n  "
             + "\n  ".join(lines)
@@ -106,15 +110,21 @@ class Problems:
         )
 
 
-def _shown(array: pa.Array) -> list[str]:
-    """Some values as text, whatever they are: Python has no date in the year 500,000."""
+def _shown(column: Column, array: pa.Array) -> list[str]:
+    """Some values as text, whatever they are: Python has no date in the year 500,000.
+
+    Numbers and dates look the same whether they came as such or as text.
+    """
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    with suppress(pa.ArrowNotImplementedError):
+        array = array.unique()
     try:
         values = array.to_pylist()
-        texts = [repr(value) if isinstance(value, str) else str(value) for value in values]
+        quoted = isinstance(column, Discrete)
+        texts = [repr(v) if quoted and isinstance(v, str) else str(v) for v in values]
     except (ValueError, OverflowError, ArithmeticError):
         texts = [str(value) for value in array.cast(pa.string()).to_pylist()]
     shorter = [

@@ -127,6 +127,8 @@ def create_file(
     """
     for beside in (_beside(file, "-wal"), _beside(file, "-journal")):
         if beside.exists():  # SQLite would apply it to the new file
+            if file.exists():
+                return  # another process made it meanwhile, and it is that one's
             raise LedgerError(
                 f"{beside}: part of a ledger whose other part, {file.name}, is missing; put that "
                 "back, or move this one away"

@@ -12,6 +12,8 @@ from private_gsd.encoding import Encoder, Invalid, Problems
 from private_gsd.errors import DataError, SourceError, did_you_mean
 from private_gsd.sources.files import open_files
 from private_gsd.sources.memory import Table, wrap
+from private_gsd.sources.postgres import PostgresQuery, PostgresTable, is_postgres
+from private_gsd.sources.spark import SparkFrame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +36,7 @@ class Source:
     Made by ``open_source``. It speaks the Arrow stream protocol itself.
 
     Attributes:
+        table: The table behind it.
         name: What it is, for messages: a path, or a kind of frame.
         columns: The columns that are read, in the order of the table.
         left_out: The columns of the table that the schema does not name.
@@ -42,7 +45,7 @@ class Source:
     """
 
     def __init__(self, table: Table, schema: Schema | None, given: Any) -> None:
-        self._table = table
+        self.table = table
         self._given = given
         self.name = table.name
         self.rows = table.rows
@@ -69,7 +72,7 @@ class Source:
     def batches(self, batch_rows: int = DEFAULT_BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Read the table from its start, in batches of at most that many rows."""
         empty = True
-        for batch in self._table.batches(self.columns, batch_rows):
+        for batch in self.table.batches(self.columns, batch_rows):
             if batch.num_rows:
                 empty = False
                 yield batch
@@ -83,7 +86,7 @@ class Source:
 
     def count(self) -> int | None:
         """The number of rows, counted if need be; None where the table can be read only once."""
-        return self.rows if self.rows is not None else self._table.count()
+        return self.rows if self.rows is not None else self.table.count()
 
     def encoded(
         self, *, invalid: Invalid = "error", batch_rows: int = DEFAULT_BATCH_ROWS
@@ -118,7 +121,7 @@ class Source:
         """A result in the schema's types as the kind of frame that came, in its types and order."""
         if self.schema is None:
             raise SourceError(f"{self.name}: open it with a schema to restore its types")
-        return self._table.restore(table.select(self.columns), self.schema)
+        return self.table.restore(table.select(self.columns), self.schema)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         batches = self.batches()
@@ -137,19 +140,20 @@ def open_source(data: Any, schema: Schema | None = None) -> Source:
     """Open anything tabular as a stream of Arrow record batches.
 
     Args:
-        data: A pandas or Polars frame (lazy too), a PyArrow table or dataset, a DuckDB relation,
-            any object with ``__arrow_c_stream__``; or the path of a CSV or Parquet file, of a
-            folder of them, or a glob.
+        data: A pandas or Polars frame (lazy too), a PyArrow table or dataset, a DuckDB relation, a
+            Spark frame, a ``PostgresQuery``, any object with ``__arrow_c_stream__``; or the path of
+            a CSV or Parquet file, of a folder of them, or a glob.
         schema: The public schema. Columns that it does not name are left out, with a warning.
             Without a schema all columns are read, and CSV fields are text.
     """
     if isinstance(data, Source):
         data = data._given  # opened anew: how a file is read depends on the schema
-    table = open_files(data, schema) if isinstance(data, str | Path) else wrap(data)
+    table = _table_of(data, schema)
     if table is None:
         raise SourceError(
-            f"cannot read a table from {type(data).__name__}; expected a path, a pandas or Polars "
-            "frame, a PyArrow table, a DuckDB relation or an object with __arrow_c_stream__"
+            f"cannot read a table from {type(data).__name__}; expected a path, a pandas, Polars or "
+            "Spark frame, a PyArrow table, a DuckDB relation, a PostgresQuery or an object with "
+            "__arrow_c_stream__"
         )
     source = Source(table, schema, data)
     if source.left_out:
@@ -160,6 +164,21 @@ def open_source(data: Any, schema: Schema | None = None) -> Source:
             stacklevel=2,
         )
     return source
+
+
+def _table_of(data: Any, schema: Schema | None) -> Table | None:
+    if isinstance(data, PostgresQuery):
+        return PostgresTable(data)
+    if is_postgres(data):
+        raise SourceError(
+            "the address of a PostgreSQL server needs a query: PostgresQuery(address, query), or "
+            "--query on the command line"
+        )
+    if isinstance(data, str | Path):
+        return open_files(data, schema)
+    if type(data).__module__.startswith("pyspark.sql.") and hasattr(data, "mapInArrow"):
+        return SparkFrame(data)
+    return wrap(data)
 
 
 def _listed(names: tuple[str, ...] | list[str]) -> str:

