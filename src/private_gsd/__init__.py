@@ -17,6 +17,7 @@ from private_gsd.schema import (
     Schema,
 )
 from private_gsd.sources import LeftOutWarning, PostgresQuery, Source, open_source
+from private_gsd.sweeps import Sweep
 from private_gsd.synthesizer import Synthesizer
 
 __version__ = "0.1.0"
@@ -39,6 +40,7 @@ __all__ = [
     "Release",
     "Schema",
     "Source",
+    "Sweep",
     "Synthesizer",
     "answer",
     "evolve",

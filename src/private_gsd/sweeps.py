@@ -1,0 +1,308 @@
+"""Sweeps: many releases of one table, by budget, seed and settings, from one set of counts.
+
+The table is read once. Noise is drawn, and paid for, in this process; to the workers go noisy
+measurements alone, so that they may be processes here or machines of a cluster: whatever backend
+joblib is told to use.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from private_gsd.answering import answer, count, share_errors
+from private_gsd.encoding import Encoder
+from private_gsd.errors import BudgetError, SearchError, require
+from private_gsd.genetic import GeneticConfig, evolve
+from private_gsd.genetic.domain import columns_of, random_table
+from private_gsd.measurement import measure
+from private_gsd.mechanism import Mechanism, Run
+from private_gsd.mechanism import run as run_mechanism
+from private_gsd.privacy.accountant import LedgerAccountant, LocalAccountant
+from private_gsd.privacy.budget import Budget, default_delta
+from private_gsd.privacy.mechanisms import InsecureSeededNoise, SecureNoise
+from private_gsd.privacy.plan import plan_one_shot
+from private_gsd.workloads import Workload
+from private_gsd.workloads.specs import workload_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from private_gsd.answering import QueryErrors
+    from private_gsd.measurement import Measurements
+    from private_gsd.privacy.accountant import Accountant
+    from private_gsd.privacy.ledger import Ledger
+    from private_gsd.privacy.mechanisms import NoiseSource
+    from private_gsd.privacy.release import NoisyTotal
+    from private_gsd.schema import Schema
+
+    Matrix = NDArray[np.float64]
+
+# Settings that belong to the mechanism; all others are those of the search.
+OF_THE_MECHANISM = ("mechanism", "epochs", "groups", "split")
+
+
+@dataclass(frozen=True, eq=False)
+class SweepRun:
+    """One release of a sweep.
+
+    Attributes:
+        epsilon: Its budget.
+        seed: Its seed.
+        settings: Its settings.
+        measurements: What was measured.
+        matrix: The synthetic table, encoded.
+        seconds: How long the search took, where it ran.
+        errors: How far its answers are from the true ones, if that was asked for. These are exact,
+            and as sensitive as the table.
+    """
+
+    epsilon: float
+    seed: int
+    settings: Mapping[str, Any]
+    measurements: Measurements
+    matrix: Matrix = field(repr=False)
+    seconds: float
+    errors: QueryErrors | None = None
+
+    @property
+    def table(self) -> pa.RecordBatch:
+        """The synthetic table, in the schema's types."""
+        return Encoder(self.measurements.workload.schema).decode(self.matrix)
+
+
+class Sweep:
+    """Many releases of one table.
+
+    >>> from private_gsd import datasets
+    >>> schema = datasets.census_schema().select(["sex", "age", "marital"])
+    >>> sweep = Sweep(schema, datasets.census(2000).select(schema.names), ["categorical:2"])
+    >>> runs = sweep.run([0.5, 5.0], seeds=[1, 2], settings=[{"rows": 100}], insecure=True)
+    >>> [(run.epsilon, run.seed, run.table.num_rows) for run in runs]
+    [(0.5, 1, 100), (0.5, 2, 100), (5.0, 1, 100), (5.0, 2, 100)]
+
+    Args:
+        schema: The public schema.
+        data: The table, read here and once.
+        workload: The questions: a workload, or names such as "categorical:2".
+        delta: Of every budget; by default 1/N².
+        options: As for ``answer``.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        data: Any,
+        workload: Workload | Sequence[str],
+        *,
+        delta: float | None = None,
+        **options: Any,
+    ) -> None:
+        self.workload = (
+            workload if isinstance(workload, Workload) else workload_of(schema, workload)
+        )
+        self._exact = answer(self.workload, data, **options)
+        self.delta = default_delta(self._exact.rows) if delta is None else delta
+
+    def run(
+        self,
+        epsilons: Iterable[float],
+        *,
+        seeds: Iterable[int] = (0,),
+        settings: Iterable[Mapping[str, Any]] = ({},),
+        ledger: Ledger | None = None,
+        dataset: str = "table",
+        insecure: bool = False,
+        evaluate: bool = False,
+        n_jobs: int | None = -1,
+        done: Callable[[int, int], object] | None = None,
+    ) -> list[SweepRun]:
+        """One release for each ε, seed and settings, in that order.
+
+        Args:
+            epsilons: The budgets; each run spends the whole of its own.
+            seeds: Of the searches, and of insecure noise.
+            settings: Of the search (see ``GeneticConfig``), and ``mechanism``, ``epochs``,
+                ``groups`` and ``split`` (see ``Mechanism``).
+            ledger: Charged for every run.
+            dataset: The dataset's name in it.
+            insecure: For experiments on public data: noise from the seeds, and no ledger. What is
+                made is not private.
+            evaluate: Whether to compare every table with the exact answers.
+            n_jobs: How many at a time, as joblib has it; all cores by default.
+            done: Told how many runs are done, and how many there are.
+        """
+        joblib = require("joblib", what="A sweep", extra="sweeps")
+        if (ledger is None) != insecure:
+            raise BudgetError(
+                "a sweep spends budget with every run: give a ledger to charge, or say "
+                "insecure=True for experiments on public data; not both"
+            )
+        runs = [
+            _Planned(epsilon, seed, dict(each), self)
+            for epsilon, seed, each in itertools.product(epsilons, seeds, settings)
+        ]
+        # Whatever is wrong with any of them is found before the first is paid for.
+        accountants = [each.accountant(ledger, dataset, number) for number, each in enumerate(runs)]
+        made: dict[int, SweepRun] = {}
+
+        def note(number: int, measured: Measurements, matrix: Matrix, seconds: float) -> None:
+            each = runs[number]
+            errors = None
+            if evaluate:
+                shares = count(self.workload, matrix) / len(matrix)
+                errors = share_errors(self._exact.counts / self._exact.rows, shares)
+            made[number] = SweepRun(
+                each.epsilon, each.seed, each.settings, measured, matrix, seconds, errors
+            )
+            if done is not None:
+                done(len(made), len(runs))
+
+        once = [n for n, each in enumerate(runs) if each.mechanism.name == "one-shot"]
+        measured = {number: runs[number].measure(accountants[number], insecure) for number in once}
+        parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
+        found = parallel(
+            joblib.delayed(project)(measured[n], runs[n].config, runs[n].seed) for n in once
+        )
+        for number, (matrix, seconds) in zip(once, found, strict=True):
+            note(number, measured[number], matrix, seconds)
+        # An adaptive run needs the exact answers between its searches, and so stays here.
+        rest = [number for number in range(len(runs)) if number not in made]
+        here = joblib.Parallel(n_jobs=n_jobs, return_as="generator", require="sharedmem")
+        results = here(
+            joblib.delayed(runs[number].adapt)(accountants[number], insecure) for number in rest
+        )
+        for number, result in zip(rest, results, strict=True):
+            note(number, *result)
+        return [made[number] for number in range(len(runs))]
+
+
+def project(measured: Measurements, config: GeneticConfig, seed: int) -> tuple[Matrix, float]:
+    """A table of measurements, on one core; what a worker does."""
+    start = time.perf_counter()
+    found = evolve(measured, config, seed=seed, threads=1)
+    return found.matrix, time.perf_counter() - start
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """A run before it is made."""
+
+    epsilon: float
+    seed: int
+    settings: dict[str, Any]
+    sweep: Sweep
+
+    @property
+    def mechanism(self) -> Mechanism:
+        mine = {name: self.settings[name] for name in OF_THE_MECHANISM if name in self.settings}
+        return Mechanism(name=mine.pop("mechanism", "one-shot"), **mine)
+
+    @property
+    def config(self) -> GeneticConfig:
+        rest = {key: value for key, value in self.settings.items() if key not in OF_THE_MECHANISM}
+        try:
+            return GeneticConfig(**rest)
+        except TypeError as error:
+            raise SearchError(f"settings: {error}") from None
+
+    @property
+    def budget(self) -> Budget:
+        return Budget.from_epsilon(self.epsilon, self.sweep.delta)
+
+    def accountant(self, ledger: Ledger | None, dataset: str, number: int) -> Accountant:
+        """Who pays; refuses what makes no sense."""
+        if not isinstance(self.seed, int):
+            raise SearchError(f"seeds are whole numbers, not {self.seed!r}")
+        budget, _, _ = self.budget, self.mechanism, self.config
+        if ledger is None:
+            return LocalAccountant(budget)
+        return LedgerAccountant(ledger, dataset, f"sweep {number} (epsilon {self.epsilon:g})")
+
+    def noise(self, insecure: bool, step: int) -> NoiseSource:
+        if not insecure:
+            return SecureNoise()
+        seeds = np.random.SeedSequence([self.seed, step])
+        return InsecureSeededNoise(int(seeds.generate_state(1)[0]))
+
+    def measure(self, accountant: Accountant, insecure: bool) -> Measurements:
+        """What a one-shot run measures."""
+        workload = self.sweep.workload
+        return measure(
+            self.sweep._exact,
+            range(workload.num_groups),
+            plan_one_shot(workload, self.budget).units,
+            accountant=accountant,
+            noise=self.noise(insecure, 0),
+        )
+
+    def adapt(self, accountant: Accountant, insecure: bool) -> tuple[Measurements, Matrix, float]:
+        """A whole adaptive run."""
+        seconds = 0.0
+
+        def evolved(measured: Measurements, start: Matrix | None, number: int) -> Matrix:
+            nonlocal seconds
+            begin = time.perf_counter()
+            seed = self.seed * 2**20 + number
+            found = evolve(measured, self.config, seed=seed, start=start, threads=1)
+            seconds += time.perf_counter() - begin
+            return found.matrix
+
+        schema = self.sweep.workload.schema
+        columns = columns_of(schema, [np.empty(0)] * len(schema))
+        measured, matrix = run_mechanism(
+            self.mechanism,
+            Run(
+                workload=self.sweep.workload,
+                budget=self.budget,
+                exact=lambda: self.sweep._exact,
+                pay=lambda _: accountant,
+                noise=lambda step: self.noise(insecure, step),
+                project=evolved,
+                begin=lambda: random_table(columns, self.config.rows, self.seed),
+                keep=lambda step, digest: None,  # noqa: ARG005
+                check=lambda steps, kind: None,  # noqa: ARG005
+                checkpoint=_Memory(),
+            ),
+        )
+        return measured, matrix, seconds
+
+
+class _Memory:
+    """A checkpoint that keeps nothing beyond the process."""
+
+    def __init__(self) -> None:
+        self._measurements: Measurements | None = None
+        self._epochs: list[list[int]] = []
+        self._tables: dict[int, Matrix] = {}
+
+    def measurements(self) -> Measurements | None:
+        return self._measurements
+
+    def epochs(self) -> list[list[int]]:
+        return self._epochs
+
+    def table(self, epoch: int) -> Matrix | None:
+        return self._tables.get(epoch)
+
+    def total(self) -> NoisyTotal | None:
+        return None
+
+    def keep_total(self, total: NoisyTotal, before: object) -> None:
+        raise NotImplementedError
+
+    def keep_epochs(self, epochs: list[list[int]], before: object) -> None:  # noqa: ARG002
+        self._epochs = epochs
+
+    def keep_measurements(self, measurements: Measurements, before: object) -> None:  # noqa: ARG002
+        self._measurements = measurements
+
+    def keep_table(self, epoch: int, table: Matrix) -> None:
+        self._tables = {epoch: table}

@@ -1,0 +1,144 @@
+"""Sweeps: many releases from one set of counts, wherever they are searched for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from private_gsd import GeneticConfig, Sweep, Synthesizer, answer, datasets, query_errors
+from private_gsd import sweeps as module
+from private_gsd.errors import BudgetError, LedgerError, MissingExtraError, SearchError
+from private_gsd.measurement import Measurements
+from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.ledger import Ledger
+
+SCHEMA = datasets.census_schema().select(["sex", "age", "marital", "tenure"])
+TABLE = datasets.census(2000, seed=3).select(SCHEMA.names)
+SPECS = ["categorical:2", "tree:2:3"]
+SETTINGS: list[dict[str, Any]] = [
+    {"rows": 80},
+    {"rows": 80, "mechanism": "adaptive", "epochs": 3},
+]
+
+
+@pytest.fixture
+def sweep() -> Sweep:
+    return Sweep(SCHEMA, TABLE, SPECS)
+
+
+def test_the_same_wherever_it_runs(sweep: Sweep) -> None:
+    """In this process, in others, and on threads."""
+    asked: dict[str, Any] = {"seeds": [0, 1], "settings": SETTINGS, "insecure": True}
+    told: list[tuple[int, int]] = []
+    here = sweep.run([0.5, 5.0], n_jobs=1, done=lambda *now: told.append(now), **asked)
+    assert told == [(number, 8) for number in range(1, 9)]
+    assert [(run.epsilon, run.seed, run.settings) for run in here] == [
+        (epsilon, seed, settings)
+        for epsilon in (0.5, 5.0)
+        for seed in (0, 1)
+        for settings in SETTINGS
+    ]
+    others = sweep.run([0.5, 5.0], n_jobs=2, **asked)
+    with joblib.parallel_config(backend="threading"):
+        threads = sweep.run([0.5, 5.0], n_jobs=2, **asked)
+    for one, other, third in zip(here, others, threads, strict=True):
+        np.testing.assert_array_equal(one.matrix, other.matrix)
+        np.testing.assert_array_equal(one.matrix, third.matrix)
+    assert len({run.matrix.tobytes() for run in here}) == 8
+    assert not any(run.measurements.private for run in here)
+
+
+def test_as_the_synthesizer_has_it(sweep: Sweep) -> None:
+    """The same measurements, with the same seeded noise."""
+    for settings in SETTINGS:
+        [run] = sweep.run([1.0], seeds=[0], settings=[settings], insecure=True)
+        synth = Synthesizer(
+            SCHEMA,
+            1.0,
+            workload=SPECS,
+            insecure_noise_seed=0,
+            **{"mechanism": "one-shot", **settings},
+        ).fit(TABLE)
+        measured = synth.release.measurements()
+        assert measured is not None
+        np.testing.assert_array_equal(run.measurements.counts, measured.counts)
+        assert pa.Table.from_batches([run.table]).equals(synth.release.synthetic)
+
+
+def test_the_table_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = pa.RecordBatchReader.from_batches(TABLE.schema, TABLE.to_batches())
+    sweep = Sweep(SCHEMA, reader, SPECS)  # which could not be read again
+    assert len(sweep.run([1.0, 2.0], settings=SETTINGS, insecure=True, n_jobs=1)) == 4
+
+
+def test_only_measurements_leave_the_process(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+    real = module.project
+
+    def watched(*arguments: Any) -> Any:
+        given.extend(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr(module, "project", watched)
+    sweep.run([1.0], seeds=[0, 1], settings=[{"rows": 50}], insecure=True, n_jobs=1)
+    kinds = {type(each) for each in given}
+    assert kinds == {Measurements, GeneticConfig, int}
+    exact = answer(sweep.workload, TABLE)
+    measured = [each for each in given if isinstance(each, Measurements)]
+    assert all((each.counts != exact.counts).mean() > 0.9 for each in measured)
+
+
+def test_errors_are_told_on_request(sweep: Sweep) -> None:
+    asked: dict[str, Any] = {"settings": [{"rows": 500}], "insecure": True, "n_jobs": 1}
+    [run] = sweep.run([3.0], **asked)
+    assert run.errors is None
+    little, much = sweep.run([0.1, 10.0], evaluate=True, **asked)
+    assert little.errors is not None
+    assert much.errors is not None
+    assert much.errors.mean < little.errors.mean
+    assert much.errors == query_errors(sweep.workload, TABLE, pa.Table.from_batches([much.table]))
+
+
+def test_every_run_is_paid_for(sweep: Sweep, tmp_path: Path) -> None:
+    budget = Budget.from_epsilon(2.0, sweep.delta)
+    with Ledger(tmp_path / "l.db") as ledger:
+        ledger.add_dataset("census", budget)
+        asked: dict[str, Any] = {"ledger": ledger, "dataset": "census", "n_jobs": 1}
+        runs = sweep.run([0.5, 0.7], settings=SETTINGS, **asked)
+        assert all(run.measurements.private for run in runs)
+        spent = sum(2 * Budget.from_epsilon(e, sweep.delta).units for e in (0.5, 0.7))
+        assert ledger.account("census").spent == pytest.approx(spent, rel=1e-9)
+        with pytest.raises(BudgetError, match="remains"):
+            sweep.run([1.9], **asked)
+        with pytest.raises(LedgerError, match="no dataset"):
+            sweep.run([0.1], **{**asked, "dataset": "other"})
+
+
+def test_what_makes_no_sense_is_found_before_anything_is_paid(
+    sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(BudgetError, match="give a ledger to charge, or say insecure=True"):
+        sweep.run([1.0])
+    with Ledger(tmp_path / "l.db") as ledger:
+        ledger.add_dataset("table", Budget.from_epsilon(9.0, sweep.delta))
+        with pytest.raises(BudgetError, match="not both"):
+            sweep.run([1.0], ledger=ledger, insecure=True)
+        for wrong, error, message in (
+            ({"settings": [{}, {"rows": -1}]}, SearchError, "rows"),
+            ({"settings": [{}, {"colour": 1}]}, SearchError, "colour"),
+            ({"settings": [{}, {"mechanism": "magic"}]}, BudgetError, "name must be"),
+            ({"seeds": [0, "x"]}, SearchError, "seeds are whole numbers"),
+        ):
+            with pytest.raises(error, match=message):
+                sweep.run([1.0], ledger=ledger, **wrong)
+        with pytest.raises(BudgetError, match="epsilon"):
+            sweep.run([1.0, 0.0], ledger=ledger)
+        assert ledger.charges("table") == []
+    monkeypatch.setitem(__import__("sys").modules, "joblib", None)
+    with pytest.raises(MissingExtraError, match="sweeps"):
+        sweep.run([1.0], insecure=True)
