@@ -167,21 +167,27 @@ class Sweep:
 
         once = [n for n, each in enumerate(runs) if each.mechanism.name == "one-shot"]
         measured = {number: runs[number].measure(accountants[number], insecure) for number in once}
-        parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
-        found = parallel(
+        found = _parallel(joblib, n_jobs)(
             joblib.delayed(project)(measured[n], runs[n].config, runs[n].seed) for n in once
         )
         for number, (matrix, seconds) in zip(once, found, strict=True):
             note(number, measured[number], matrix, seconds)
         # An adaptive run needs the exact answers between its searches, and so stays here.
         rest = [number for number in range(len(runs)) if number not in made]
-        here = joblib.Parallel(n_jobs=n_jobs, return_as="generator", require="sharedmem")
-        results = here(
+        results = _parallel(joblib, n_jobs, require="sharedmem")(
             joblib.delayed(runs[number].adapt)(accountants[number], insecure) for number in rest
         )
         for number, result in zip(rest, results, strict=True):
             note(number, *result)
         return [made[number] for number in range(len(runs))]
+
+
+def _parallel(joblib: Any, n_jobs: int | None, **how: Any) -> Any:
+    """What runs calls in parallel; results come as they are ready, where the backend can do that."""
+    try:
+        return joblib.Parallel(n_jobs=n_jobs, return_as="generator", **how)
+    except ValueError:
+        return joblib.Parallel(n_jobs=n_jobs, **how)
 
 
 def project(measured: Measurements, config: GeneticConfig, seed: int) -> tuple[Matrix, float]:
