@@ -183,7 +183,7 @@ class Sweep:
 
 
 def _parallel(joblib: Any, n_jobs: int | None, **how: Any) -> Any:
-    """What runs calls in parallel; results come as they are ready, where the backend can do that."""
+    """What runs calls in parallel; results as they come, where the backend can."""
     try:
         return joblib.Parallel(n_jobs=n_jobs, return_as="generator", **how)
     except ValueError:
