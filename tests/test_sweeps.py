@@ -12,7 +12,7 @@ import pytest
 
 from private_gsd import GeneticConfig, Sweep, Synthesizer, answer, datasets, query_errors
 from private_gsd import sweeps as module
-from private_gsd.errors import BudgetError, LedgerError, MissingExtraError, SearchError
+from private_gsd.errors import BudgetError, GsdError, LedgerError, MissingExtraError, SearchError
 from private_gsd.measurement import Measurements
 from private_gsd.privacy.budget import Budget
 from private_gsd.privacy.ledger import Ledger
@@ -114,9 +114,28 @@ def test_every_run_is_paid_for(sweep: Sweep, tmp_path: Path) -> None:
         spent = sum(2 * Budget.from_epsilon(e, sweep.delta).units for e in (0.5, 0.7))
         assert ledger.account("census").spent == pytest.approx(spent, rel=1e-9)
         with pytest.raises(BudgetError, match="remains"):
-            sweep.run([1.9], **asked)
+            sweep.run([0.1, 0.1, 1.9], **asked)
+        # Nothing of it was spent, since not all of it could be.
+        assert ledger.account("census").spent == pytest.approx(spent, rel=1e-9)
+        assert ledger.account("census").held == 0
         with pytest.raises(LedgerError, match="no dataset"):
             sweep.run([0.1], **{**asked, "dataset": "other"})
+
+
+def test_what_is_done_is_not_lost(sweep: Sweep, tmp_path: Path) -> None:
+    """If somebody who is told of progress fails, or the process is interrupted."""
+
+    def failing(now: int, _: int) -> None:
+        if now == 2:
+            raise KeyboardInterrupt
+
+    with Ledger(tmp_path / "l.db") as ledger:
+        ledger.add_dataset("table", Budget.from_epsilon(9.0, sweep.delta))
+        with pytest.raises(KeyboardInterrupt):
+            sweep.run([0.1] * 4, ledger=ledger, n_jobs=1, done=failing)
+        assert sorted(sweep.finished) == [0, 1]
+        assert sweep.finished[1].table.num_rows == 2000
+        assert ledger.account("table").held == 0
 
 
 def test_what_makes_no_sense_is_found_before_anything_is_paid(
@@ -132,7 +151,10 @@ def test_what_makes_no_sense_is_found_before_anything_is_paid(
             ({"settings": [{}, {"rows": -1}]}, SearchError, "rows"),
             ({"settings": [{}, {"colour": 1}]}, SearchError, "colour"),
             ({"settings": [{}, {"mechanism": "magic"}]}, BudgetError, "name must be"),
-            ({"seeds": [0, "x"]}, SearchError, "seeds are whole numbers"),
+            ({"seeds": [0, "x"]}, GsdError, "seed"),
+            ({"seeds": [0, -1]}, GsdError, "seed"),
+            ({"seeds": [0, 2**70]}, GsdError, "seed"),
+            ({"seeds": [0, True]}, GsdError, "seed"),
         ):
             with pytest.raises(error, match=message):
                 sweep.run([1.0], ledger=ledger, **wrong)

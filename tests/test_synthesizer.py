@@ -459,6 +459,74 @@ def test_a_ledger_and_a_release_of_different_ages(tmp_path: Path) -> None:
     assert Synthesizer.resume(folder, TABLE).release.complete
 
 
+def test_a_ledger_in_the_release_is_refused(tmp_path: Path) -> None:
+    """It would leave the house, and be put back, with the folder."""
+    folder = tmp_path / "r"
+    with pytest.raises(LedgerError, match="is in the release, and would leave with it"):
+        Synthesizer(SCHEMA, 1.0, release=folder, ledger=folder / "l.db", **SMALL).fit(TABLE)
+    killed_after_the_charge(folder, **SMALL)
+    inside = folder / "moved.db"
+    (tmp_path / "r.ledger.db").rename(inside)
+    with pytest.raises(LedgerError, match="is in the release, and would leave with it"):
+        Synthesizer.resume(folder, TABLE, ledger=inside)
+
+
+def test_a_wrong_ledger_is_not_remembered(tmp_path: Path) -> None:
+    killed_after_the_charge(tmp_path / "r", **SMALL)
+    with Ledger(tmp_path / "other.db") as ledger:
+        ledger.add_dataset("another", Budget.from_epsilon(1.0, 1e-6))
+    with pytest.raises(LedgerError, match="no dataset"):
+        Synthesizer.resume(tmp_path / "r", TABLE, ledger=tmp_path / "other.db")
+    assert Synthesizer.resume(tmp_path / "r", TABLE).release.complete
+
+
+def test_a_ledger_that_a_discarded_run_left(tmp_path: Path) -> None:
+    """Its terms are those of the dataset, whoever made it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LedgerRun, "begin", killing)
+        with pytest.raises(Killed):
+            Synthesizer(SCHEMA, 1.0, release=tmp_path / "r", **SMALL).fit(TABLE)
+    assert (tmp_path / "r.ledger.db").exists()
+    again = Synthesizer(SCHEMA, 1.0, delta=1e-9, release=tmp_path / "r", **SMALL)
+    with pytest.raises(LedgerError, match="if nothing was released through this ledger, remove it"):
+        again.fit(TABLE)
+
+
+def test_an_old_pending_file_does_not_replace_a_newer_one(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    pending = folder / "measurements" / ".measurements.json.pending"
+    kept: list[bytes] = []
+    real = Release.keep_table
+
+    def watched(release: Release, epoch: int, table: Any) -> None:
+        kept.append((folder / "measurements" / "measurements.json").read_bytes())
+        real(release, epoch, table)
+        if epoch == 1:
+            raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Release, "keep_table", watched)
+        with pytest.raises(Killed):
+            Synthesizer(SCHEMA, 1.0, release=folder, **ADAPTIVE).fit(TABLE)
+    pending.write_bytes(kept[0])
+    assert Synthesizer.resume(folder, TABLE).release.complete
+
+
+def test_a_ledger_whose_word_was_lost_on_the_way(tmp_path: Path) -> None:
+    """The digest is taken down, and the answer is an error: the draw is kept all the same."""
+    real = LedgerRun.keep
+
+    def failing(run: LedgerRun, step: str, digest: str) -> None:
+        real(run, step, digest)
+        raise LedgerError("the disk could not be read")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LedgerRun, "keep", failing)
+        with pytest.raises(LedgerError, match="could not be read"):
+            Synthesizer(SCHEMA, 1.0, release=tmp_path / "r", **SMALL).fit(TABLE)
+    assert Synthesizer.resume(tmp_path / "r").release.complete
+
+
 @pytest.mark.parametrize("name", ["schema.toml", "workload.json", "workload.npz"])
 def test_a_run_does_not_go_on_about_something_else(name: str, tmp_path: Path) -> None:
     killed_after_the_charge(tmp_path / "r", **SMALL)
@@ -1078,6 +1146,11 @@ def test_the_forecast_is_what_comes() -> None:
             assert forecast.selecting == 0
         assert forecast.seconds > 0
         assert forecast.bytes > 0
+
+
+def test_nobody_to_plan_for() -> None:
+    with pytest.raises(SourceError, match="the table has no rows"):
+        Synthesizer(SCHEMA, 1.0, delta=1e-6).plan(TABLE.slice(0, 0))
 
 
 def test_what_can_be_read_once_cannot_be_planned_with() -> None:

@@ -87,6 +87,10 @@ class ReleaseError(GsdError):
     exit_code = 12
 
 
+class NotKeptError(LedgerError):
+    """What was drawn may not be kept: another process draws for the same charge."""
+
+
 class MissingExtraError(GsdError, ImportError):
     """An optional dependency is needed and is not installed."""
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from private_gsd.errors import LedgerError, MeasurementError, SchemaError, WorkloadError
+from private_gsd.errors import MeasurementError, NotKeptError, SchemaError, WorkloadError
 from private_gsd.privacy.release import MAX_ROWS, NoisyTotal, Selection, release_counts
 from private_gsd.schema import Schema
 from private_gsd.workloads import Neighbours, Workload, categorical_marginals
@@ -194,7 +194,7 @@ class Measurements:
             publish(folder / "measurements.json", text.encode(), before or (lambda _: None))
         except OSError as error:
             raise MeasurementError(f"{folder}: cannot be written: {error.strerror}") from None
-        except LedgerError:
+        except NotKeptError:
             Measurements.tidy(folder)
             raise
         if old not in (None, document["arrays"]):
@@ -388,17 +388,23 @@ def publish(path: Path, content: bytes, before: Before) -> None:
     write_durably(pending, content)
     try:
         before(hashlib.sha256(content).hexdigest())
-    except LedgerError:  # which may not be seen, now or later
+    except NotKeptError:  # it may not be seen, now or later
         pending.unlink()
         raise
     move_durably(pending, path)
 
 
-def recover(path: Path, is_kept: Callable[[str], bool]) -> None:
-    """After a death in ``publish``: show what was taken down, throw away what was not."""
+def recover(path: Path, kept_at: Callable[[str], int]) -> None:
+    """After a death in ``publish``: show what was taken down, throw away what was not.
+
+    Args:
+        path: The file.
+        kept_at: By a digest, when that was taken down: a number that grows, or 0 for never.
+    """
     pending = _pending(path)
     if pending.exists():
-        if is_kept(digest_of(pending)):
+        seen = kept_at(digest_of(path)) if path.exists() else 0
+        if kept_at(digest_of(pending)) > seen:
             move_durably(pending, path)
         else:
             pending.unlink()

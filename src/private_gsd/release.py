@@ -157,15 +157,15 @@ class Release:
         for name in ("release.json", "run.json", *INPUTS):
             (self.folder / name).unlink(missing_ok=True)
 
-    def tidy(self, is_kept: Callable[[str], bool]) -> None:
+    def tidy(self, kept_at: Callable[[str], int]) -> None:
         """Before anything is drawn: show what was kept when a kill came, and remove the rest.
 
         Args:
-            is_kept: Whether the ledger knows a digest as kept.
+            kept_at: By a digest, when the ledger took it down; see ``recover``.
         """
         with self._writing():
             for name in KEPT.values():
-                recover(self.folder / name, is_kept)
+                recover(self.folder / name, kept_at)
             for path in self.folder.glob(".*.tmp"):
                 path.unlink()
         Measurements.tidy(self.folder / "measurements")
@@ -254,7 +254,14 @@ class Release:
         record = self._read("privacy.json")
         if record is None:
             raise ReleaseError(f"{self.folder}: not complete yet, and so without a privacy record")
-        if not {"dataset", "spent", "delta", "neighbours", "private"} <= set(record):
+        spent = record.get("spent")
+        numbers = [record.get("delta"), *(spent.values() if isinstance(spent, dict) else [None])]
+        if not (
+            all(isinstance(number, int | float) for number in numbers)
+            and isinstance(spent, dict)
+            and {"rho", "epsilon"} <= set(spent)
+            and {"dataset", "neighbours", "private"} <= set(record)
+        ):
             raise ReleaseError(f"{self.folder}: privacy.json is damaged")
         return record
 

@@ -100,6 +100,7 @@ class Runner:
         mechanism: Mechanism,
         budget: Budget,
         exact: Callable[[], ExactAnswers],
+        moved: Path | None = None,
     ) -> None:
         """Run, or go on with, what a release says; it is locked.
 
@@ -108,11 +109,16 @@ class Runner:
             mechanism: How the budget is spent.
             budget: The budget.
             exact: Gives the exact answers, where they are needed.
+            moved: Where the ledger is, if it is no longer where it was.
         """
         release.check_inputs()
         facts = release.run
         workload = release.workload
-        path = Path(facts["ledger"])
+        path = moved or Path(facts["ledger"])
+        if release.folder in path.resolve().parents:
+            raise LedgerError(
+                f"{path}: is in the release, and would leave with it; keep the ledger elsewhere"
+            )
         if facts["opened"] and not path.exists():
             raise LedgerError(
                 f"{path}: the ledger that the run has paid is gone; put it back, or say where it "
@@ -121,11 +127,21 @@ class Runner:
         first = Account(self.dataset, budget, self.neighbours, 0)
         with Ledger(path, create=first) as ledger:
             run = LedgerRun(ledger, self.dataset, facts["run"], secrets.token_hex(8))
-            require_same(ledger.account(self.dataset).neighbours, self.neighbours)
+            account = ledger.account(self.dataset)
+            require_same(account.neighbours, self.neighbours)
+            terms = (account.budget.delta, account.budget.conversion)
+            if terms != (budget.delta, budget.conversion):
+                raise LedgerError(
+                    f"{path}: dataset {self.dataset!r} has delta {terms[0]!r} and the {terms[1]} "
+                    f"conversion, not {budget.delta!r} and {budget.conversion}; if nothing was "
+                    "released through this ledger, remove it"
+                )
             planned = planned_units(mechanism, workload, budget, self.neighbours)
             release.note(opened=True)
             run.begin(planned)
-            release.tidy(run.has_kept)
+            if moved is not None:
+                release.note(ledger=str(path))
+            release.tidy(run.kept_at)
             measured, table = run_mechanism(
                 mechanism,
                 Run(

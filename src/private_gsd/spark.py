@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from private_gsd.encoding import Problems
 from private_gsd.errors import DataError
 from private_gsd.sources.memory import slices
-from private_gsd.sources.spark import quoted
+from private_gsd.sources.spark import quoted, zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,10 +72,12 @@ def count_on_spark(
         encoder: Encodes them.
         workload: The queries.
     """
-    job = zlib.compress(pickle.dumps((encoder, workload)), 1)
+    job = zlib.compress(pickle.dumps((encoder, workload, tuple(columns))), 1)
     blocks = -(-workload.size // BLOCK)
     with table.readable():
-        frame = table.frame.select(*map(quoted, columns))
+        # By number: mapInArrow itself does not take every name.
+        names = [f"c{number}" for number in range(len(columns))]
+        frame = table.frame.select(*map(quoted, columns)).toDF(*names)
         partial = frame.mapInArrow(lambda batches: count_partition(job, batches), RESULT)
         # The blocks of all partitions meet by their number, the heads among them.
         met = partial.repartition(min(blocks + 1, 64), "block")
@@ -93,12 +95,13 @@ def count_on_spark(
 
 def count_partition(job: bytes, batches: Batches) -> Batches:
     """One partition: its counts in blocks, and a head."""
-    encoder, workload = _job(job)
+    encoder, workload, columns = _job(job)
     head = Head()
     states = [family.start() for family in workload.families]
     try:
         for batch in batches:
-            for piece in slices(_local(batch, encoder), BATCH_ROWS):
+            named = pa.RecordBatch.from_arrays(batch.columns, names=list(columns))
+            for piece in slices(_local(named, encoder), BATCH_ROWS):
                 matrix = encoder.encode_into(piece, head.problems)
                 head.rows += piece.num_rows
                 if not head.problems:
@@ -137,12 +140,12 @@ def add_blocks(batches: Batches) -> Batches:
 _jobs: dict[bytes, Any] = {}
 
 
-def _job(job: bytes) -> tuple[Encoder, Workload]:
-    """The encoder and the workload; a worker that does several partitions unpacks them once."""
+def _job(job: bytes) -> tuple[Encoder, Workload, tuple[str, ...]]:
+    """Encoder, workload and columns; a worker that does several partitions unpacks them once."""
     if job not in _jobs:
         _jobs.clear()
         _jobs[job] = pickle.loads(zlib.decompress(job))
-    found: tuple[Encoder, Workload] = _jobs[job]
+    found: tuple[Encoder, Workload, tuple[str, ...]] = _jobs[job]
     return found
 
 
@@ -155,7 +158,8 @@ def _local(batch: pa.RecordBatch, encoder: Encoder) -> pa.RecordBatch:
     for name, array in zip(batch.schema.names, batch.columns, strict=True):
         zoned = pa.types.is_timestamp(array.type) and array.type.tz is not None
         if zoned and getattr(encoder.schema[name], "timezone", None) is None:
-            array = pc.local_timestamp(array)
+            kind = pa.timestamp(array.type.unit, tz=zone_of(array.type.tz))
+            array = pc.local_timestamp(array.cast(kind))
         arrays.append(array)
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 

@@ -8,6 +8,7 @@ joblib is told to use.
 from __future__ import annotations
 
 import itertools
+import secrets
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -20,13 +21,16 @@ from private_gsd.errors import BudgetError, SearchError, require
 from private_gsd.genetic import GeneticConfig, evolve
 from private_gsd.genetic.domain import columns_of, random_table
 from private_gsd.measurement import measure
-from private_gsd.mechanism import Mechanism, Run
+from private_gsd.mechanism import Mechanism, Run, planned_units
 from private_gsd.mechanism import run as run_mechanism
-from private_gsd.privacy.accountant import LedgerAccountant, LocalAccountant
+from private_gsd.privacy.accountant import LocalAccountant, require_same
 from private_gsd.privacy.budget import Budget, default_delta
 from private_gsd.privacy.mechanisms import InsecureSeededNoise, SecureNoise
 from private_gsd.privacy.plan import plan_one_shot
+from private_gsd.privacy.runs import LedgerRun
+from private_gsd.running import StepAccountant
 from private_gsd.workloads import Workload
+from private_gsd.workloads.checks import whole
 from private_gsd.workloads.specs import workload_of
 
 if TYPE_CHECKING:
@@ -109,6 +113,8 @@ class Sweep:
             workload if isinstance(workload, Workload) else workload_of(schema, workload)
         )
         self._exact = answer(self.workload, data, **options)
+        # The runs of the last sweep that are done, by number: all that is left if one fails.
+        self.finished: dict[int, SweepRun] = {}
         self.delta = default_delta(self._exact.rows) if delta is None else delta
 
     def run(
@@ -149,9 +155,39 @@ class Sweep:
             _Planned(epsilon, seed, dict(each), self)
             for epsilon, seed, each in itertools.product(epsilons, seeds, settings)
         ]
-        # Whatever is wrong with any of them is found before the first is paid for.
-        accountants = [each.accountant(ledger, dataset, number) for number, each in enumerate(runs)]
+        # Whatever is wrong with any of them is found before the first is paid for, and all that
+        # they will spend is held for them.
+        planned = sum(each.planned() for each in runs)
         made: dict[int, SweepRun] = {}
+        self.finished = made
+        held = None
+        if ledger is not None:
+            held = LedgerRun(ledger, dataset, f"sweep-{secrets.token_hex(6)}", "sweep")
+            require_same(ledger.account(dataset).neighbours, "replace-one")
+            held.begin(planned)
+        try:
+            self._run(joblib, runs, held, insecure, evaluate, n_jobs, made, done)
+        finally:
+            if held is not None:
+                held.give_back()
+        return [made[number] for number in range(len(runs))]
+
+    def _run(
+        self,
+        joblib: Any,
+        runs: list[_Planned],
+        held: LedgerRun | None,
+        insecure: bool,
+        evaluate: bool,
+        n_jobs: int | None,
+        made: dict[int, SweepRun],
+        done: Callable[[int, int], object] | None,
+    ) -> None:
+        def pay(number: int) -> Callable[[str], Accountant]:
+            if held is None:
+                local = LocalAccountant(runs[number].budget)
+                return lambda _: local
+            return lambda step: StepAccountant(held, f"{number}: {step}")
 
         def note(number: int, measured: Measurements, matrix: Matrix, seconds: float) -> None:
             each = runs[number]
@@ -166,7 +202,9 @@ class Sweep:
                 done(len(made), len(runs))
 
         once = [n for n, each in enumerate(runs) if each.mechanism.name == "one-shot"]
-        measured = {number: runs[number].measure(accountants[number], insecure) for number in once}
+        measured = {
+            number: runs[number].measure(pay(number)("measure"), insecure) for number in once
+        }
         found = _parallel(joblib, n_jobs)(
             joblib.delayed(project)(measured[n], runs[n].config, runs[n].seed) for n in once
         )
@@ -175,11 +213,10 @@ class Sweep:
         # An adaptive run needs the exact answers between its searches, and so stays here.
         rest = [number for number in range(len(runs)) if number not in made]
         results = _parallel(joblib, n_jobs, require="sharedmem")(
-            joblib.delayed(runs[number].adapt)(accountants[number], insecure) for number in rest
+            joblib.delayed(runs[number].adapt)(pay(number), insecure) for number in rest
         )
         for number, result in zip(rest, results, strict=True):
             note(number, *result)
-        return [made[number] for number in range(len(runs))]
 
 
 def _parallel(joblib: Any, n_jobs: int | None, **how: Any) -> Any:
@@ -223,14 +260,11 @@ class _Planned:
     def budget(self) -> Budget:
         return Budget.from_epsilon(self.epsilon, self.sweep.delta)
 
-    def accountant(self, ledger: Ledger | None, dataset: str, number: int) -> Accountant:
-        """Who pays; refuses what makes no sense."""
-        if not isinstance(self.seed, int):
-            raise SearchError(f"seeds are whole numbers, not {self.seed!r}")
-        budget, _, _ = self.budget, self.mechanism, self.config
-        if ledger is None:
-            return LocalAccountant(budget)
-        return LedgerAccountant(ledger, dataset, f"sweep {number} (epsilon {self.epsilon:g})")
+    def planned(self) -> int:
+        """What the run will spend; refuses what makes no sense."""
+        whole("a seed", self.seed, 0, 2**31 - 1)
+        assert self.config is not None
+        return planned_units(self.mechanism, self.sweep.workload, self.budget)
 
     def noise(self, insecure: bool, step: int) -> NoiseSource:
         if not insecure:
@@ -249,7 +283,9 @@ class _Planned:
             noise=self.noise(insecure, 0),
         )
 
-    def adapt(self, accountant: Accountant, insecure: bool) -> tuple[Measurements, Matrix, float]:
+    def adapt(
+        self, pay: Callable[[str], Accountant], insecure: bool
+    ) -> tuple[Measurements, Matrix, float]:
         """A whole adaptive run."""
         seconds = 0.0
 
@@ -269,7 +305,7 @@ class _Planned:
                 workload=self.sweep.workload,
                 budget=self.budget,
                 exact=lambda: self.sweep._exact,
-                pay=lambda _: accountant,
+                pay=pay,
                 noise=lambda step: self.noise(insecure, step),
                 project=evolved,
                 begin=lambda: random_table(columns, self.config.rows, self.seed),

@@ -169,6 +169,11 @@ class Synthesizer:
         if folder is not None:
             Release(folder).check_free()
         self._check_terms()
+        inside = Path(self.ledger or ".").absolute().parents
+        if folder is not None and self.ledger is not None and folder.absolute() in inside:
+            raise LedgerError(
+                f"{self.ledger}: is in the release, and would leave with it; keep it elsewhere"
+            )
         source = open_source(data, self.schema)
         workload = self._workload(self.workload or self._specs(source))
         exact = self._answer(workload, source, tell)
@@ -221,6 +226,8 @@ class Synthesizer:
         people = source.count()
         if people is None:
             raise SourceError(f"{source.name} can be read only once; plan with a table or a file")
+        if not people:
+            raise SourceError(f"{source.name}: the table has no rows")
         budget = self._budget(people)
         workload = self._workload(self.workload or self._specs(source))
         return Forecast(
@@ -286,9 +293,8 @@ class Synthesizer:
             return found
 
         with release.locked():
-            if ledger is not None:
-                release.note(ledger=str(Path(ledger).absolute()))
-            synth._runner(tell).run(release, synth._mechanism(), budget, exact)
+            moved = None if ledger is None else Path(ledger).absolute()
+            synth._runner(tell).run(release, synth._mechanism(), budget, exact, moved)
         return synth
 
     def sample(self, number: int | None = None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pty
@@ -78,6 +79,19 @@ def test_plan_shows_every_group_on_request(folder: Path) -> None:
     assert "give a delta" in err
 
 
+def test_queries_from_a_file(folder: Path) -> None:
+    (folder / "queries.sql").write_text("age < 18\nage >= 18\nsex = 'male' AND age > 64\n")
+    asked = [*QUICK, "--queries", "queries.sql"]
+    out, _ = run("plan", *asked, "--json", cwd=folder)
+    assert json.loads(out)["queries"] == 3
+    run("synthesize", *asked, "--workload", "categorical:1", "--release", "r", cwd=folder)
+    assert Release.load(folder / "r").workload.query(14) == "age < 18"
+    (folder / "queries.sql").write_text("age < 18\nagee > 3\n")
+    _, err = run("synthesize", *asked, "-o", "o.csv", cwd=folder, code=7)
+    assert "queries.sql, line 2" in err
+    assert "^" in err
+
+
 def test_progress_on_a_terminal(folder: Path) -> None:
     """Each thing that a run does is seen, and nothing of it is left."""
     for words in ([], ["--mechanism", "adaptive", "--epochs", "2"]):
@@ -152,7 +166,11 @@ def test_adaptive(folder: Path) -> None:
         ([*QUICK, "-o", "o.csv", "--workload", "tre:2"], 7, "did you mean 'tree'"),
         ([*QUICK, "-o", "o.csv", "--rows", "0"], 11, "rows must be a whole number"),
         ([*QUICK, "-o", "o.xlsx"], 1, "o.xlsx: the output must end in .csv or .parquet"),
-        ([*QUICK, "-o", "table.csv", "--force"], 1, "table.csv: is the data, or in it"),
+        ([*QUICK, "-o", "table.csv", "--force"], 1, "table.csv: is one of the files of the table"),
+        (["*able.csv", *QUICK[1:], "-o", "table.csv", "--force"], 1, "is one of the files of"),
+        (["*able.csv", *QUICK[1:], "-o", "fable.csv"], 1, "is one of the files of the table"),
+        ([".", *QUICK[1:], "-o", "out.csv"], 1, "out.csv: is one of the files of the table"),
+        ([*QUICK[:2], "schema.csv", *QUICK[3:], "-o", "schema.csv"], 1, "is the schema, or in it"),
         ([*QUICK, "-o", "there.csv"], 1, "there.csv: exists already"),
         ([*QUICK, "-o", "ledger.csv"], 1, "ledger.csv: is the ledger, or in it"),
         ([*QUICK, "-o", "r.csv", "--release", "./r.csv"], 1, "r.csv: is the release, or in it"),
@@ -218,6 +236,40 @@ def test_an_output_that_appears_meanwhile(folder: Path) -> None:
     OutputFile(target.path, force=True).write(datasets.census(5))
     assert target.path.read_text() != "somebody's"
     assert sorted(path.name for path in folder.iterdir() if "o.csv" in path.name) == ["o.csv"]
+
+
+def test_a_disk_without_hard_links(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    OutputFile(folder / "o.csv", force=False).write(datasets.census(5))
+    assert (folder / "o.csv").exists()
+    with pytest.raises(GsdError, match="exists already"):
+        OutputFile(folder / "o.csv", force=False).write(datasets.census(5))
+
+
+def test_nohup_is_heeded(folder: Path) -> None:
+    code = (
+        "import signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
+        "from private_gsd.cli import main; "
+        f"sys.argv = ['private-gsd', 'synthesize', *{QUICK!r}, '-o', 'o.csv', '--rows', '400000']; "
+        "main()"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=folder)
+    time.sleep(2.5)
+    process.send_signal(signal.SIGHUP)
+    assert process.wait() == 0
+    assert (folder / "o.csv").exists()
+
+
+def test_a_release_that_was_handed_on(folder: Path) -> None:
+    run("synthesize", *QUICK, "--release", "r", cwd=folder)
+    Release.load(folder / "r").save(folder / "saved")
+    run("resume", "saved", "-o", "again.csv", cwd=folder)
+    assert (folder / "again.csv").exists()
+    _, err = run("resume", "saved", "--query", "SELECT 1", cwd=folder, code=2)
+    assert "--query goes with --data" in err
 
 
 def test_quiet_is_quiet(folder: Path) -> None:

@@ -16,13 +16,15 @@ from private_gsd.answering import count
 from private_gsd.genetic.domain import random_table
 from private_gsd.genetic.objective import Objective
 from private_gsd.kernels.cells import fill_atoms
-from private_gsd.kernels.edits import State, load_row, score_atoms
+from private_gsd.kernels.edits import Problem, Row, State, load_row, score_atoms
 from private_gsd.kernels.halfspaces import fill_pulls, prepare_halfspaces, score_halfspaces
 from private_gsd.kernels.marginals import fill_residuals
+from private_gsd.kernels.predicates import prepare_valued, score_valued
 from private_gsd.kernels.search import make_edits, score_edits
 from private_gsd.measurement import Measurements
 from private_gsd.workloads import Workload
 from tests.strategies import encoded_values, examples, sql_workloads
+from tests.workloads.random_sql import predicates_of
 
 SCHEMA = Schema(
     [
@@ -49,6 +51,10 @@ FAMILIES: dict[str, Callable[[], Workload]] = {
     "prefixes": lambda: workloads.random_prefixes(SCHEMA, 60, seed=1),
     "four conditions": lambda: workloads.random_prefixes(SCHEMA, 40, seed=2, k=4),
     "halfspaces": lambda: workloads.random_halfspaces(SCHEMA, 45, seed=3),
+    "predicates": lambda: workloads.predicates(SCHEMA, predicates_of(SCHEMA, 80, 4, compared=0)),
+    "compared numbers": lambda: workloads.predicates(
+        SCHEMA, predicates_of(SCHEMA, 80, 5, compared=0.4)
+    ),
 }
 FAMILIES["all of them"] = lambda: sum(
     (make() for name, make in list(FAMILIES.items())[1:-1]), FAMILIES["one-way"]()
@@ -142,6 +148,19 @@ def test_edits_of_any_schema_equal_a_recount(data: st.DataObject) -> None:
         check(objective, state, loss)
 
 
+def valued(
+    problem: Problem, state: State, row: int, column: int, value: float, atom: int, room: Row
+) -> float:
+    """What predicates that look at the number itself have to say."""
+    if not problem.clauses:
+        return 0.0
+    here = (state.values[row], state.atoms[row], column)
+    known = (problem.weights, state.targets, state.counts)
+    prepare_valued(problem.clauses, *known, *here, room.met, room.numbers, room.clause_gains)
+    space = (room.numbers, room.clause_gains)
+    return float(score_valued(problem.clauses, *here, value, atom, *space))
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_scoring_an_edit_equals_making_it(name: str) -> None:
     """Deltas exactly, and what all atoms are scored at, to the rounding of float32."""
@@ -160,10 +179,12 @@ def test_scoring_an_edit_equals_making_it(name: str) -> None:
         after = float(objective.share_weights @ (state.targets - recount) ** 2)
         assert deltas[0, 0] == pytest.approx(after - before, rel=1e-9, abs=1e-6 * before)
         if scored_by_atom:
-            load_row(problem, state, row, room)
+            load_row(problem, state, row, -1, room)
             score_atoms(problem, state, row, column, room)
-            new = objective.state(copy).atoms[row, column]
-            gain = room.scores[new] - room.scores[state.atoms[row, column]]
+            old, new = state.atoms[row, column], objective.state(copy).atoms[row, column]
+            gain = room.scores[new] - room.scores[old]
+            gain += valued(problem, state, row, column, value, new, room)
+            gain -= valued(problem, state, row, column, state.values[row, column], old, room)
             size = np.abs(room.scores[np.isfinite(room.scores)]).max()
             assert gain == pytest.approx(-deltas[0, 0], abs=1e-5 * size)
 
@@ -178,7 +199,7 @@ def test_scoring_halfspaces_equals_making_the_edit() -> None:
         deltas = np.zeros((1, 1))
         here = np.array([row])
         score_edits(problem, state, here, column, np.array([[value]]), deltas, room)
-        load_row(problem, state, row, room)
+        load_row(problem, state, row, -1, room)
         prepare_halfspaces(
             problem.directions,
             discrete,

@@ -19,7 +19,16 @@ import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 
-from private_gsd import LeftOutWarning, PostgresQuery, Synthesizer, answer, datasets, open_source
+from private_gsd import (
+    Integer,
+    LeftOutWarning,
+    PostgresQuery,
+    Schema,
+    Synthesizer,
+    answer,
+    datasets,
+    open_source,
+)
 from private_gsd import spark as on_spark
 from private_gsd.encoding import Encoder
 from private_gsd.errors import DataError, SourceError
@@ -232,6 +241,44 @@ def test_a_spark_task_that_dies_is_counted_once(spark: Any, tmp_path: Path) -> N
     np.testing.assert_array_equal(found.counts, answer(WORKLOAD, table).counts)
 
 
+def test_columns_of_spark_with_odd_names(spark: Any) -> None:
+    names = ["a.b", "c`d", "with space", "ünï"]
+    schema = Schema([Integer(name, lower=0, upper=9) for name in names])
+    table = pa.table({name: [number, 9 - number] for number, name in enumerate(names)})
+    workload = tree_marginals(schema, k=1)
+    found = answer(workload, spark.createDataFrame(table))
+    np.testing.assert_array_equal(found.counts, answer(workload, table).counts)
+
+
+@pytest.mark.parametrize("zone", ["GMT+05:30", "UTC+1", "GMT-3", "Z", "+02:00", "Europe/Vienna"])
+def test_time_zones_of_a_spark_session(spark: Any, zone: str) -> None:
+    schema = SCHEMA.select(["interviewed_at"])
+    workload = tree_marginals(schema, k=1, depth=8)
+    table = TABLE.select(["interviewed_at"])
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        texts = table.set_column(0, "interviewed_at", table["interviewed_at"].cast(pa.string()))
+        frame = spark.createDataFrame(texts).selectExpr(
+            "CAST(interviewed_at AS TIMESTAMP) AS interviewed_at"
+        )
+        found = answer(workload, frame)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    np.testing.assert_array_equal(found.counts, answer(workload, table).counts)
+
+
+def test_a_spark_file_that_is_torn(spark: Any, tmp_path: Path) -> None:
+    schema = SCHEMA.select(["age"])
+    pyarrow.parquet.write_table(TABLE.select(["age"]), tmp_path / "a.parquet")
+    content = (tmp_path / "a.parquet").read_bytes()
+    frame = spark.read.parquet(str(tmp_path / "a.parquet"))
+    (tmp_path / "a.parquet").write_bytes(content[:4] + b"x" * 2000 + content[2004:])
+    with pytest.raises(SourceError, match="the Spark DataFrame cannot be read") as caught:
+        answer(tree_marginals(schema, k=1), frame)
+    assert "\n" not in str(caught.value)
+
+
 def test_a_spark_frame_that_fails(spark: Any) -> None:
     frame = spark.createDataFrame(TABLE.select(["age"])).selectExpr(
         "CAST(raise_error('no such file') AS BIGINT) AS age"
@@ -249,7 +296,7 @@ def test_a_spark_frame_is_not_brought_here(spark: Any) -> None:
 def test_spark_adds_up_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Partitions, skewed and empty, in blocks of seven counts, which meet in any order."""
     monkeypatch.setattr(on_spark, "BLOCK", 7)
-    job = zlib.compress(pickle.dumps((Encoder(SCHEMA), WORKLOAD)))
+    job = zlib.compress(pickle.dumps((Encoder(SCHEMA), WORKLOAD, tuple(TABLE.column_names))))
     batches = [TABLE.slice(0, 0), TABLE.slice(0, 1), TABLE.slice(1, 10), TABLE.slice(11)]
     rows = [
         row

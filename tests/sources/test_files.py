@@ -165,9 +165,7 @@ def test_all_bad_values_are_counted_over_all_batches(path: Path) -> None:
     with pytest.raises(DataError) as error:
         rows(path, batch_rows=64)
     assert f"{path} does not fit the schema" in str(error.value)
-    assert "column 'age': 501 values are not integer 0 to 120: e.g. '200', '300'" in str(
-        error.value
-    )
+    assert "column 'age': 501 values are not integer 0 to 120: e.g. 200, 300" in str(error.value)
 
 
 @pytest.mark.parametrize(

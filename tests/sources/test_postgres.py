@@ -17,6 +17,7 @@ import pytest
 from private_gsd import (
     Categorical,
     Date,
+    Datetime,
     Integer,
     PostgresQuery,
     Real,
@@ -26,7 +27,8 @@ from private_gsd import (
     datasets,
     open_source,
 )
-from private_gsd.errors import MissingExtraError, SourceError
+from private_gsd.cli import options
+from private_gsd.errors import DataError, MissingExtraError, SourceError
 from private_gsd.workloads import categorical_marginals, tree_marginals
 from tests.cli.test_cli import run
 from tests.sources.test_contract import ingest
@@ -161,21 +163,92 @@ def test_secrets_are_shown_and_kept_nowhere(postgres: str, tmp_path: Path) -> No
     "uri",
     [
         f"postgresql://clerk:{SECRET}@127.0.0.1:1/db",
+        f"POSTGRESQL://clerk:{SECRET}@127.0.0.1:1/db",
         f"postgres://clerk@127.0.0.1:1/db?password={SECRET}",
         f"postgresql://clerk:{SECRET}@[::1/db",
         f"postgresql://clerk:{SECRET}@127.0.0.1:notaport/db",
         f"postgresql://clerk:{SECRET}@nowhere.invalid/db?connect_timeout=1",
         f"postgresql://127.0.0.1:1/db?nonsense={SECRET}",
+        f"postgresql://127.0.0.1:1/db?{SECRET}=1",
+        f"postgresql://127.0.0.1:1/db?password=x&{SECRET}=1",
     ],
 )
 def test_servers_that_cannot_be_reached(uri: str, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"^postgresql://\S+: cannot be read: ") as caught:
         open_source(PostgresQuery(uri, "SELECT 1"), SCHEMA)
     assert SECRET not in str(caught.value)
-    SCHEMA.write(tmp_path / "schema.toml")
-    words = ("synthesize", uri, "--query", "SELECT 1", "--schema", "schema.toml")
-    out, err = run(*words, "--epsilon", "1", "-o", "o.csv", cwd=tmp_path, code=4)
-    assert SECRET not in out + err
+    assert "clerk" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        f"postgresql://clerk:1234/{SECRET}@localhost/db",
+        f"postgresql://clerk:p@{SECRET}@localhost:1/db",
+        f"postgresql://clerk:s@{SECRET}@localhost:1,localhost:2/db",
+        f"postgresql://clerk:{SECRET}#x@localhost/db",
+        f"postgresql://clerk:{SECRET}?x@localhost/db",
+        f"postgresql://localhost/db?password=abc&{SECRET}",
+        f"postgresql://localhost:1/db:{SECRET}@x",
+        f"postgresql://localhost:1/db/{SECRET}",
+        f"postgresql://clerk:{SECRET} @localhost/db",
+        f"postgresql://clerk:{SECRET}\udcff@localhost/db",
+        f"postgresql+psycopg://clerk:{SECRET}@localhost/db",
+        f"mysql://clerk:{SECRET}@localhost/db",
+        f"host=db user=clerk password={SECRET}",
+        f"host=db user=clerk PASSWORD = '{SECRET}'",
+    ],
+)
+def test_addresses_that_leave_a_doubt_are_not_shown(uri: str) -> None:
+    for query in ("SELECT 1", None):
+        with pytest.raises(SourceError, match=r"not shown here") as told:
+            open_source(options.table_of(uri, query), SCHEMA)
+        assert SECRET not in str(told.value)
+        assert "clerk" not in str(told.value)
+    with pytest.raises(SourceError, match=r"not shown here|begins with postgresql://") as caught:
+        open_source(PostgresQuery(uri, "SELECT 1"))
+    assert SECRET not in str(caught.value)
+
+
+def test_users_that_the_server_does_not_know(postgres: str) -> None:
+    host = postgres.partition("host=")[2]
+    with pytest.raises(SourceError, match="does not know this user or database") as caught:
+        open_source(PostgresQuery(f"postgresql://clerk:{SECRET}@/postgres?host={host}", "SELECT 1"))
+    assert "clerk" not in str(caught.value)
+
+
+def test_what_arrow_does_not_have(postgres: str) -> None:
+    """Infinite moments are beyond all bounds, and a numeric that is no number is null."""
+    execute(
+        postgres,
+        "DROP TABLE IF EXISTS odd",
+        "CREATE TABLE odd (d date, t timestamp, z timestamptz, n numeric, f float8)",
+        "INSERT INTO odd VALUES ('infinity', 'infinity', 'infinity', 'NaN', 'NaN'), "
+        "('-infinity', '-infinity', '-infinity', 1.5, 1.5), (NULL, NULL, NULL, NULL, NULL), "
+        "('2020-05-05', '2020-05-05', '2020-05-05 UTC', 2, 2)",
+    )
+    day = {"lower": dt.date(2000, 1, 1), "upper": dt.date(2030, 1, 1), "nullable": True}
+    moment = {"lower": dt.datetime(2000, 1, 1), "upper": dt.datetime(2030, 1, 1), "nullable": True}
+    schema = Schema(
+        [
+            Date("d", **day),  # type: ignore[arg-type]
+            Datetime("t", **moment),  # type: ignore[arg-type]
+            Datetime("z", **moment, timezone="UTC"),  # type: ignore[arg-type]
+            Real("n", lower=0, upper=9, nullable=True),
+            Real("f", lower=0, upper=9, nullable=True),
+        ]
+    )
+    source = open_source(PostgresQuery(postgres, "SELECT * FROM odd"), schema)
+    with pytest.raises(DataError, match=r"column 'd': 2 values .*: 0001-01-01, 9999-12-31"):
+        list(source.encoded())
+    [matrix] = source.encoded(invalid="coerce")
+    for position in range(3):
+        low, high = schema.columns[position].bounds
+        assert matrix[:2, position].tolist() == [high, low]
+        assert np.isnan(matrix[2, position])
+        assert low < matrix[3, position] < high
+    np.testing.assert_array_equal(matrix[:, 3], matrix[:, 4])
+    assert np.isnan(matrix[0, 3])
 
 
 def test_queries_that_go_wrong(postgres: str) -> None:
@@ -191,6 +264,8 @@ def test_queries_that_go_wrong(postgres: str) -> None:
         PostgresQuery(postgres, " ")
     with pytest.raises(SourceError, match="begins with postgresql://"):
         PostgresQuery("mysql://x", "SELECT 1")
+    with pytest.raises(SourceError, match="not text that can be sent"):
+        PostgresQuery(postgres, "SELECT '\udcff'")
     with pytest.raises(SourceError, match="needs a query"):
         open_source(postgres)
 

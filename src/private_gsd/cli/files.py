@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+import glob
 import os
 import secrets
 from dataclasses import dataclass
@@ -31,11 +33,12 @@ class OutputFile:
     path: Path
     force: bool
 
-    def check(self, others: Mapping[str, Path | str | None]) -> None:
+    def check(self, others: Mapping[str, Path | str | None], data: str | None = None) -> None:
         """Refuse a path that cannot be written to, or that something else is at.
 
         Args:
             others: Files and folders that the command uses, by what they are.
+            data: The path, the folder or the glob of the table.
         """
         path = self.path
         if path.suffix not in (".csv", ".parquet"):
@@ -46,6 +49,10 @@ class OutputFile:
                 taken = Path(other).resolve()
                 if place == taken or (what == "the release" and taken in place.parents):
                     raise GsdError(f"{path}: is {what}, or in it; choose another name")
+        if data is not None and self._is_of(data):
+            raise GsdError(
+                f"{path}: is one of the files of the table, or would be; choose another name"
+            )
         if path.is_dir():
             raise GsdError(f"{path}: is a folder")
         if path.exists() and not self.force:
@@ -71,13 +78,32 @@ class OutputFile:
             if self.force:
                 temporary.replace(self.path)
             else:
-                os.link(temporary, self.path)  # which never replaces anything
+                self._place(temporary)
         except FileExistsError:
             raise self._exists() from None
         except OSError as error:
             raise GsdError(f"{self.path}: cannot be written: {error.strerror}") from None
         finally:
             temporary.unlink(missing_ok=True)
+
+    def _is_of(self, data: str) -> bool:
+        """Whether the output is, or would be, one of the files that a path or a glob names."""
+        place = self.path.resolve()
+        if Path(data).is_dir():
+            return Path(data).resolve() in place.parents
+        found = [data, *(glob.glob(data, recursive=True) if glob.has_magic(data) else [])]  # noqa: PTH207
+        same = any(Path(each).resolve() == place for each in found)
+        return same or fnmatch.fnmatch(str(place), str(Path(data).absolute()))
+
+    def _place(self, temporary: Path) -> None:
+        """Put a file in its place, and never in that of another."""
+        try:
+            os.link(temporary, self.path)
+        except FileExistsError:
+            raise
+        except OSError:  # a disk without hard links
+            self.path.touch(exist_ok=False)
+            temporary.replace(self.path)
 
     def _exists(self) -> GsdError:
         return GsdError(

@@ -7,9 +7,11 @@ from typing import Annotated, Literal
 
 import typer
 
+from private_gsd.schema import Schema
 from private_gsd.sources import PostgresQuery
-from private_gsd.sources.postgres import is_postgres
-from private_gsd.workloads.specs import KINDS
+from private_gsd.sources.postgres import is_address, refuse_addresses
+from private_gsd.workloads import Workload, read_predicates
+from private_gsd.workloads.specs import KINDS, workload_of
 
 Data = Annotated[
     str,
@@ -31,6 +33,10 @@ WorkloadNames = Annotated[
         + "; ".join(KINDS.values()),
     ),
 ]
+QueriesFile = Annotated[
+    Path | None,
+    typer.Option("--queries", help="Also ask the conditions in this file: SQL, one a line."),
+]
 MechanismName = Annotated[
     Literal["auto", "one-shot", "adaptive"], typer.Option(help="How to spend it.")
 ]
@@ -50,10 +56,21 @@ Output = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 
 
+def workload_asked(
+    schema: Schema, names: list[str] | None, queries: Path | None
+) -> Workload | list[str] | None:
+    """What the words on the command line ask: names, a file of conditions, or both."""
+    if queries is None:
+        return names or None
+    asked = read_predicates(schema, queries)
+    return asked if not names else workload_of(schema, names) + asked
+
+
 def table_of(data: str, query: str | None) -> str | PostgresQuery:
     """What the words on the command line stand for."""
-    if is_postgres(data):
+    if is_address(data):
         return PostgresQuery(data, query or "")
+    refuse_addresses(data)
     if query is not None:
         raise typer.BadParameter("--query goes with the address of a server, postgresql://…")
     return data

@@ -26,6 +26,7 @@ def plan(
     query: options.Query = None,
     delta: options.Delta = None,
     workload: options.WorkloadNames = None,
+    queries: options.QueriesFile = None,
     mechanism: options.MechanismName = "auto",
     epochs: options.Epochs = 25,
     groups: options.Groups = 1,
@@ -38,11 +39,12 @@ def plan(
 
     Of the table only the number of rows is looked at.
     """
+    public = Schema.read(schema)
     synth = Synthesizer(
-        Schema.read(schema),
+        public,
         epsilon,
         delta=delta,
-        workload=workload or None,
+        workload=options.workload_asked(public, workload, queries),
         mechanism=mechanism,
         epochs=epochs,
         groups=groups,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import signal
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ def synthesize(
     dataset: Annotated[str | None, typer.Option(help="The dataset's name in the ledger.")] = None,
     delta: options.Delta = None,
     workload: options.WorkloadNames = None,
+    queries: options.QueriesFile = None,
     mechanism: options.MechanismName = "auto",
     epochs: options.Epochs = 25,
     groups: options.Groups = 1,
@@ -52,15 +54,16 @@ def synthesize(
         raise typer.BadParameter("name an --output, or a --release folder, or both")
     # Whatever is wrong with the output is found before anything is spent.
     table = options.table_of(data, query)
-    path = Path(table) if isinstance(table, str) else None
     target = None if result is None else OutputFile(result, force)
     if target is not None:
-        target.check({"the ledger": ledger, "the release": release, "the data": path})
+        others = {"the ledger": ledger, "the release": release, "the schema": schema}
+        target.check(others, table if isinstance(table, str) else None)
+    public = Schema.read(schema)
     synth = Synthesizer(
-        Schema.read(schema),
+        public,
         epsilon,
         delta=delta,
-        workload=workload or None,
+        workload=options.workload_asked(public, workload, queries),
         mechanism=mechanism,
         epochs=epochs,
         groups=groups,
@@ -68,7 +71,7 @@ def synthesize(
         rows=rows,
         random_state=seed,
         ledger=ledger,
-        dataset=_dataset_of(path) if dataset is None else dataset,
+        dataset=_dataset_of(table) if dataset is None else dataset,
         release=release,
         invalid=invalid,
     )
@@ -99,11 +102,15 @@ def resume(
     """Go on with a run that was killed. Nothing is spent twice."""
     target = None if result is None else OutputFile(result, force)
     if target is not None:
-        known = Release.load(folder).run
-        ledger_file = ledger or Path(known["ledger"])
-        target.check({"the ledger": ledger_file, "the release": folder, "the data": known["data"]})
+        release = Release.load(folder)
+        known = {"ledger": None, "data": None} if release.finished else release.run
+        target.check(
+            {"the ledger": ledger or known["ledger"], "the release": folder}, known["data"]
+        )
     with _trouble():
         with output.notes_for_warnings(quiet), output.run_progress(quiet=quiet) as tell:
+            if data is None and query is not None:
+                raise typer.BadParameter("--query goes with --data postgresql://…")
             table = None if data is None else options.table_of(data, query)
             synth = Synthesizer.resume(folder, table, ledger=ledger, tell=tell)
         _hand_over(synth.release, folder, target, quiet, as_json)
@@ -125,9 +132,11 @@ def sample(
     output.out.print(f"{number:,} rows: {escape(str(result))}", soft_wrap=True)
 
 
-def _dataset_of(path: Path | None) -> str:
-    """The dataset's name in the ledger, where none is given: the file's."""
-    return "table" if path is None else path.stem or "table"
+def _dataset_of(table: object) -> str:
+    """The dataset's name in the ledger, where none is given: the file's, if it is one."""
+    if not isinstance(table, str) or glob.has_magic(table):
+        return "table"
+    return Path(table).stem or "table"
 
 
 @contextmanager
@@ -138,7 +147,8 @@ def _trouble() -> Iterator[None]:
         raise SystemExit(128 + number)
 
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup asks
+            signal.signal(number, end)
     try:
         yield
     except BaseException as error:

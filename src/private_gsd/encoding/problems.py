@@ -6,6 +6,7 @@ examples are the first ones by their text, not the first ones found.
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from private_gsd.schema import Column
 
 MAX_EXAMPLES = 5
+NUMBER_OR_DATE = r"[\d.+:eET -]*\d[\d.+:eET -]*"
 _MAX_EXAMPLE_LENGTH = 40
 
 
@@ -123,8 +125,12 @@ def _shown(column: Column, array: pa.Array) -> list[str]:
         array = array.unique()
     try:
         values = array.to_pylist()
-        quoted = isinstance(column, Discrete)
-        texts = [repr(v) if quoted and isinstance(v, str) else str(v) for v in values]
+        bare = re.compile(
+            r"(?!)" if isinstance(column, Discrete) else r"[\d.+:eET -]*\d[\d.+:eET -]*"
+        )
+        texts = [
+            repr(v) if isinstance(v, str) and not bare.fullmatch(v) else str(v) for v in values
+        ]
     except (ValueError, OverflowError, ArithmeticError):
         texts = [str(value) for value in array.cast(pa.string()).to_pylist()]
     shorter = [

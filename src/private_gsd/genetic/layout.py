@@ -12,6 +12,7 @@ from private_gsd.kernels.conjunctions import Conditions
 from private_gsd.kernels.halfspaces import Directions
 from private_gsd.kernels.marginals import LANES, Tables
 from private_gsd.schema import Discrete
+from private_gsd.workloads.programs import cuts_of_truths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from private_gsd.schema import Schema
     from private_gsd.workloads import Conjunctions, Halfspaces
+    from private_gsd.workloads.expressions import Truth
     from private_gsd.workloads.features import Feature
 
 
@@ -33,10 +35,10 @@ class Table:
 
 
 def cuts_of(
-    schema: Schema, tables: list[Table], conjunctions: list[Conjunctions]
+    schema: Schema, tables: list[Table], conjunctions: list[Conjunctions], truths: Sequence[Truth]
 ) -> list[NDArray[np.float64]]:
     """Where each column is cut by any query."""
-    found: list[set[float]] = [set() for _ in schema]
+    found = cuts_of_truths(schema, truths)
     for feature in {feature for table in tables for feature in table.features}:
         found[feature.position].update(feature.breaks)
     for family in conjunctions:

@@ -27,7 +27,8 @@ from private_gsd.kernels.cells import fill_atoms
 from private_gsd.kernels.edits import Problem, Row, State, count_rows
 from private_gsd.kernels.halfspaces import fill_pulls
 from private_gsd.kernels.marginals import LANES, fill_residuals
-from private_gsd.workloads import Conjunctions, Functions, Halfspaces, Marginals
+from private_gsd.workloads import Conjunctions, Functions, Halfspaces, Marginals, Predicates
+from private_gsd.workloads.programs import compiled, depth_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,13 +36,14 @@ if TYPE_CHECKING:
     from private_gsd.measurement import Measurements
     from private_gsd.schema import Schema
     from private_gsd.workloads import Family
+    from private_gsd.workloads.expressions import Truth
 
 Weights = Literal["inverse-variance", "equal"]
 
 # Shares beyond this are absurd; they pull as hard as this one.
 LARGEST_SHARE = 1e6
 SMALLEST_SCALE = 1e-90
-# How many values of a number are tried at once where halfspaces look at it.
+# How many values of a number are tried at once where queries look at the number itself.
 CANDIDATES = 32
 
 
@@ -85,6 +87,8 @@ class Objective:
         tables: list[Table] = []
         conjunctions: list[tuple[Conjunctions, int]] = []
         halfspaces: list[tuple[Halfspaces, int]] = []
+        truths: list[Truth] = []
+        asked: list[int] = []
         for family, query in self._families:
             if isinstance(family, Marginals):
                 first = query
@@ -96,16 +100,21 @@ class Objective:
                 conjunctions.append((family, query))
             elif isinstance(family, Halfspaces):
                 halfspaces.append((family, query))
+            elif isinstance(family, Predicates):
+                truths += family.truths
+                asked += range(query, query + len(family.truths))
             elif not isinstance(family, Functions):
                 raise WorkloadError(
                     f"the genetic search has no kernel for {type(family).__name__} queries"
                 )
-        cuts = cuts_of(self.schema, tables, [family for family, _ in conjunctions])
+        cuts = cuts_of(self.schema, tables, [family for family, _ in conjunctions], truths)
+        self._depth = depth_of(truths)
         return Problem(
             columns_of(self.schema, cuts),
             tables_of(self.schema, tables, cuts),
             conditions_of(self.schema, conjunctions, cuts),
             directions_of(self.schema, halfspaces, self.share_weights),
+            compiled(self.schema, truths, np.array(asked), cuts) if truths else (),
             self.share_weights,
         )
 
@@ -149,6 +158,9 @@ class Objective:
             slacks=np.zeros(directions, dtype=np.float32),
             gains=np.zeros(directions, dtype=np.float32),
             candidates=np.zeros((2, CANDIDATES)),
+            met=np.zeros(len(problem.clauses.queries) if problem.clauses else 0, dtype=np.bool_),
+            numbers=np.zeros(self._depth),
+            clause_gains=np.zeros(len(problem.clauses.entries) if problem.clauses else 0),
             order=np.arange(len(self.schema)),
             stream=np.zeros(1, dtype=np.uint64),
         )

@@ -7,10 +7,12 @@ after an upgrade, old code could be loaded. So the cache of each is stamped with
 from __future__ import annotations
 
 import hashlib
+import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numba
+from numba.extending import overload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +37,32 @@ def inlined(function: Callable[..., Any]) -> Any:
     ns instead of 75.
     """
     return _njit(nogil=True, forceinline=True, _nrt=False)(function)
+
+
+def optional(nothing: Any) -> Callable[[Callable[..., Any]], Any]:
+    """An inlined part that is left out where there is nothing for it to do.
+
+    That is where its first argument is an empty tuple instead of a tuple of arrays: what is not
+    called is not compiled either, which takes as long as all the rest.
+
+    Args:
+        nothing: What is left out gives this.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        names = ", ".join(inspect.signature(function).parameters)
+        # Numba wants a function with the same parameters.
+        empty = eval(f"lambda {names}: {nothing!r}")
+
+        def chosen(*arguments: Any) -> Any:
+            return function if len(arguments[0]) else empty
+
+        chosen.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+        options: Any = {"nogil": True, "forceinline": True, "_nrt": False}
+        overload(function, jit_options=options)(chosen)
+        return function
+
+    return decorate
 
 
 def reordered(function: Callable[..., Any]) -> Any:

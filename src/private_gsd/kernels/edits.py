@@ -34,6 +34,14 @@ from private_gsd.kernels.marginals import (
     load_tables,
     score_tables,
 )
+from private_gsd.kernels.predicates import (
+    Clauses,
+    count_clauses_of,
+    edit_clauses,
+    load_clauses,
+    looks_at_number,
+    score_clauses,
+)
 
 
 class Problem(NamedTuple):
@@ -43,6 +51,8 @@ class Problem(NamedTuple):
     tables: Tables
     conditions: Conditions
     directions: Directions
+    clauses: Clauses | tuple[()]
+    """Predicates; an empty tuple where there are none."""
     weights: Any
     """For each query."""
 
@@ -85,6 +95,12 @@ class Row(NamedTuple):
     """For each direction."""
     candidates: Any
     """Values to be tried, and their atoms."""
+    met: Any
+    """Which predicates the row meets."""
+    numbers: Any
+    """For the program of a comparison."""
+    clause_gains: Any
+    """For each entry of the predicates."""
     order: Any
     """The columns, in some order."""
     stream: Any
@@ -92,8 +108,8 @@ class Row(NamedTuple):
 
 
 @inlined
-def load_row(problem, state, number, row):  # type: ignore[no-untyped-def]
-    """Turn to a row of the table."""
+def load_row(problem, state, number, column, row):  # type: ignore[no-untyped-def]
+    """Turn to a row of the table, to edit any of its columns (-1) or only that one."""
     load_tables(problem.tables, state.atoms[number], row.cells)
     load_halfspaces(
         problem.directions,
@@ -101,6 +117,9 @@ def load_row(problem, state, number, row):  # type: ignore[no-untyped-def]
         state.values[number],
         state.atoms[number],
         row.products,
+    )
+    load_clauses(
+        problem.clauses, state.values[number], state.atoms[number], column, row.numbers, row.met
     )
 
 
@@ -119,11 +138,13 @@ def count_rows(problem, values, atoms, counts, row):  # type: ignore[no-untyped-
             row.products,
         )
         count_halfspaces_of(problem.directions, row.products, counts)
+        load_clauses(problem.clauses, values[number], atoms[number], -1, row.numbers, row.met)
+        count_clauses_of(problem.clauses, row.met, counts)
 
 
 @inlined
 def score_atoms(problem, state, number, column, row):  # type: ignore[no-untyped-def]
-    """What the row would gain in each atom of a column, were it taken out; halfspaces aside."""
+    """What the row would gain in each atom of a column, were it taken out; values aside."""
     start = problem.columns.starts[column]
     size = problem.columns.starts[column + 1] - start
     for atom in range(np.uint64(size)):
@@ -140,7 +161,45 @@ def score_atoms(problem, state, number, column, row):  # type: ignore[no-untyped
         row.steps,
         row.scores,
     )
+    score_clauses(
+        problem.clauses,
+        problem.weights,
+        state.targets,
+        state.counts,
+        state.values[number],
+        state.atoms[number],
+        column,
+        size,
+        row.met,
+        row.numbers,
+        row.steps,
+        row.scores,
+    )
     return size
+
+
+@inlined
+def looks_at_values(problem, column):  # type: ignore[no-untyped-def]
+    """Whether any query looks at the numbers in a column, not only at their atoms."""
+    return problem.directions.queries.size > 0 or looks_at_number(problem.clauses, column)
+
+
+@inlined
+def _edit_clauses(problem, state, number, column, value, atom, row, make):  # type: ignore[no-untyped-def]
+    return edit_clauses(
+        problem.clauses,
+        problem.weights,
+        state.targets,
+        state.counts,
+        state.values[number],
+        state.atoms[number],
+        column,
+        value,
+        atom,
+        row.met,
+        row.numbers,
+        make,
+    )
 
 
 @inlined
@@ -177,6 +236,7 @@ def delta_edit(problem, state, number, column, value, atom, row):  # type: ignor
         column,
         atom,
     )
+    delta += _edit_clauses(problem, state, number, column, value, atom, row, False)
     return delta + _delta_products(problem, state, number, column, value, atom, row)
 
 
@@ -202,6 +262,7 @@ def apply_edit(problem, state, number, column, value, atom, row):  # type: ignor
         column,
         atom,
     )
+    delta += _edit_clauses(problem, state, number, column, value, atom, row, True)
     delta += apply_tables(
         problem.tables, state.targets, state.counts, state.residuals, row.cells, column, atom
     )

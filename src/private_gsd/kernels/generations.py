@@ -139,7 +139,7 @@ def _make(problem, state, candidates, number, rate, row):  # type: ignore[no-unt
         column = candidates.columns[number, edit]
         value = candidates.values[number, edit]
         candidates.old[edit] = state.values[where, column]
-        load_row(problem, state, where, row)
+        load_row(problem, state, where, -1, row)
         atom = atom_of(problem.columns, column, value)
         delta += apply_edit(problem, state, where, column, value, atom, row)
     return delta
@@ -152,7 +152,7 @@ def _unmake(problem, state, candidates, number, rate, row):  # type: ignore[no-u
         where = candidates.rows[number, edit]
         column = candidates.columns[number, edit]
         value = candidates.old[edit]
-        load_row(problem, state, where, row)
+        load_row(problem, state, where, -1, row)
         atom = atom_of(problem.columns, column, value)
         apply_edit(problem, state, where, column, value, atom, row)
 
@@ -166,7 +166,7 @@ def _evaluate(problem, state, elites, candidates, mutations, mutation_rate, cros
             where = candidates.rows[number, 0]
             column = candidates.columns[number, 0]
             value = candidates.values[number, 0]
-            load_row(problem, state, where, row)
+            load_row(problem, state, where, -1, row)
             atom = atom_of(problem.columns, column, value)
             delta = delta_edit(problem, state, where, column, value, atom, row)
         else:

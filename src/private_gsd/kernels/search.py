@@ -12,8 +12,15 @@ import numpy as np
 from private_gsd.kernels.cells import atom_of, draw_any, draw_within
 from private_gsd.kernels.compiling import inlined, kernel
 from private_gsd.kernels.draws import begin, below, shuffle
-from private_gsd.kernels.edits import apply_edit, delta_edit, load_row, score_atoms
+from private_gsd.kernels.edits import (
+    apply_edit,
+    delta_edit,
+    load_row,
+    looks_at_values,
+    score_atoms,
+)
 from private_gsd.kernels.halfspaces import prepare_halfspaces, score_halfspaces
+from private_gsd.kernels.predicates import looks_at_number, prepare_valued, score_valued
 from private_gsd.kernels.together import claim, meet
 
 # Streams of random numbers that belong to a cell, or to a turn of exchanging; others are a row's.
@@ -37,7 +44,7 @@ def _best_atom(state, number, column, size, row):  # type: ignore[no-untyped-def
 
 @inlined
 def _gather_candidates(problem, state, number, column, size, row):  # type: ignore[no-untyped-def]
-    """Values to be tried where halfspaces look at the number itself, not at its atom.
+    """Values to be tried where queries look at the number itself, not at its atom.
 
     All categories, where they fit; else one of the atom that scores best so far, values of other
     rows (crossover) and fresh ones (mutation).
@@ -81,31 +88,47 @@ def _best_candidate(problem, state, number, column, size, row):  # type: ignore[
         row.slacks,
         row.gains,
     )
-    tried = _gather_candidates(problem, state, number, column, size, row)
-    old = state.atoms[number, column]
-    discrete = problem.columns.discrete
-    most = row.scores[old] + score_halfspaces(
-        problem.directions,
-        discrete,
+    prepare_valued(
+        problem.clauses,
+        problem.weights,
+        state.targets,
+        state.counts,
+        state.values[number],
+        state.atoms[number],
         column,
-        state.values[number, column],
-        old,
-        row.slacks,
-        row.gains,
+        row.met,
+        row.numbers,
+        row.clause_gains,
     )
+    tried = _gather_candidates(problem, state, number, column, size, row)
+    discrete = problem.columns.discrete
+    most = 0.0
     best = -1
-    for place in range(tried):
-        atom = np.int64(row.candidates[1, place])
-        score = row.scores[atom] + score_halfspaces(
-            problem.directions,
-            discrete,
-            column,
-            row.candidates[0, place],
-            atom,
-            row.slacks,
-            row.gains,
-        )
-        if score > most:
+    for place in range(-1, tried):  # the present value first
+        value = state.values[number, column]
+        atom = np.int64(state.atoms[number, column])
+        if place >= 0:
+            value = row.candidates[0, place]
+            atom = np.int64(row.candidates[1, place])
+        score = row.scores[atom]
+        if problem.directions.queries.size > 0:
+            score += score_halfspaces(
+                problem.directions, discrete, column, value, atom, row.slacks, row.gains
+            )
+        if looks_at_number(problem.clauses, column):
+            score += score_valued(
+                problem.clauses,
+                state.values[number],
+                state.atoms[number],
+                column,
+                value,
+                atom,
+                row.numbers,
+                row.clause_gains,
+            )
+        if place < 0:
+            most = score
+        elif score > most:
             most = score
             best = place
     return best, tried
@@ -126,7 +149,7 @@ def _visit(problem, state, number, column, seed, generation, row):  # type: igno
     """
     size = score_atoms(problem, state, number, column, row)
     old = np.int64(state.atoms[number, column])
-    if problem.directions.queries.size == 0:
+    if not looks_at_values(problem, column):
         tried = size
         atom = _best_atom(state, number, column, size, row)
         if atom == old:
@@ -156,7 +179,7 @@ def _visit(problem, state, number, column, seed, generation, row):  # type: igno
 def _promising(problem, state, number, column, seed, generation, row):  # type: ignore[no-untyped-def]
     """Whether a value has a better alternative, and how many edits were scored."""
     size = score_atoms(problem, state, number, column, row)
-    if problem.directions.queries.size == 0:
+    if not looks_at_values(problem, column):
         best = _best_atom(state, number, column, size, row)
         return best != state.atoms[number, column], size
     _begin_cell(problem, number, column, seed, generation, row)
@@ -177,7 +200,7 @@ def _visit_row(problem, state, number, seed, generation, some, marks, row):  # t
         if some and not marks[column]:
             continue
         if not loaded:
-            load_row(problem, state, number, row)
+            load_row(problem, state, number, -1, row)
             loaded = True
         delta, tried = _visit(problem, state, number, column, seed, generation, row)
         change += delta
@@ -248,7 +271,7 @@ def sweep_together(  # type: ignore[no-untyped-def]
         while taken < size:
             for turn in range(taken, min(taken + CLAIMED_ROWS, size)):
                 number = rows[first + turn]
-                load_row(problem, state, number, row)
+                load_row(problem, state, number, -1, row)
                 for column in range(row.order.size):
                     marks[turn, column], tried = _promising(
                         problem, state, number, column, seed, generation, row
@@ -302,7 +325,7 @@ def swap(problem, state, rows, first, seed, generation, tries, row):  # type: ig
             their_atom = np.int64(atoms[other, column])
             if mine == theirs or (mine != mine and theirs != theirs):
                 continue
-            if my_atom == their_atom and problem.directions.queries.size == 0:
+            if my_atom == their_atom and not looks_at_values(problem, column):
                 continue
             edits += 1
             # Both are edited; if that does not help, both are edited back. A loop, since each
@@ -315,7 +338,7 @@ def swap(problem, state, rows, first, seed, generation, tries, row):  # type: ig
                 value, atom = theirs, their_atom
                 if (step == 1) | (step == 2):
                     value, atom = mine, my_atom
-                load_row(problem, state, which, row)
+                load_row(problem, state, which, column, row)
                 effect = apply_edit(problem, state, which, column, value, atom, row)
                 if step < 2:
                     delta += effect
@@ -329,7 +352,7 @@ def swap(problem, state, rows, first, seed, generation, tries, row):  # type: ig
 def score_edits(problem, state, rows, column, candidates, deltas, row):  # type: ignore[no-untyped-def]
     """By how much each candidate value of one column of some rows would change the loss."""
     for place in range(rows.size):
-        load_row(problem, state, rows[place], row)
+        load_row(problem, state, rows[place], column, row)
         for candidate in range(candidates.shape[1]):
             value = candidates[place, candidate]
             atom = atom_of(problem.columns, column, value)
@@ -362,7 +385,7 @@ def commit(problem, state, rows, column, candidates, answers, answered, queries,
         number = rows[place]
         value = candidates[place]
         atom = atom_of(problem.columns, column, value)
-        load_row(problem, state, number, row)
+        load_row(problem, state, number, column, row)
         delta = delta_edit(problem, state, number, column, value, atom, row)
         for each in range(queries.size):
             query = queries[each]
@@ -389,6 +412,6 @@ def make_edits(problem, state, rows, columns, values, row):  # type: ignore[no-u
     change = 0.0
     for place in range(rows.size):
         atom = atom_of(problem.columns, columns[place], values[place])
-        load_row(problem, state, rows[place], row)
+        load_row(problem, state, rows[place], columns[place], row)
         change += apply_edit(problem, state, rows[place], columns[place], values[place], atom, row)
     return change

@@ -6,7 +6,7 @@ import errno
 import os
 import secrets
 import sqlite3
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -173,11 +173,14 @@ def check_kind(file: Path, path: Path) -> None:
 def open_file(file: Path, path: Path, read_only: bool) -> sqlite3.Connection:
     """Open a ledger, to be written or only to be read."""
     if not read_only and file.stat().st_nlink > 1:
+        # A process that died making it may have left its draft, which is the same file.
+        for draft in file.parent.glob(".private-gsd-*"):
+            with suppress(OSError):
+                if draft.stat().st_ino == file.stat().st_ino:
+                    draft.unlink()
+    if not read_only and file.stat().st_nlink > 1:
         # Each name would have a -wal of its own, and so its own charges, until one is lost.
-        raise LedgerError(
-            f"{path}: the file has a second name (a hard link); remove that one, also if it is a "
-            "draft named .private-gsd-… in the same folder"
-        )
+        raise LedgerError(f"{path}: the file has a second name (a hard link); remove that one")
     # For reading, too, the file is opened to be written if it can be: the last to close it then
     # leaves no -wal and -shm behind. SQLite by itself makes do with reading.
     try:

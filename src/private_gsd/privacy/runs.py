@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from private_gsd.errors import BudgetError, LedgerError
+from private_gsd.errors import BudgetError, LedgerError, NotKeptError
 from private_gsd.privacy.budget import units_to_rho
 from private_gsd.privacy.ledger import check_line, now
 
@@ -71,10 +71,7 @@ class LedgerRun:
     def give_back(self) -> int:
         """Hold nothing any more; returns how much was held. The run cannot go on."""
         with self.ledger.transaction("IMMEDIATE") as connection:
-            if self._known(connection) is None:
-                raise LedgerError(
-                    f"{self.ledger.path}: no run {self.run!r}; 'private-gsd ledger show' names them"
-                )
+            self._require_known(connection)
             held = self._held(connection)
             if not self._is_given_back(connection):
                 connection.execute("INSERT INTO given_back VALUES (?, ?)", (self.run, now()))
@@ -87,6 +84,7 @@ class LedgerRun:
             LedgerError: What the step paid for was drawn and kept.
         """
         with self.ledger.transaction("IMMEDIATE") as connection:
+            self._require_known(connection)
             if self._is_given_back(connection):
                 raise LedgerError(
                     f"{self.ledger.path}: run {self.run!r} has given back what it held; begin anew"
@@ -138,7 +136,7 @@ class LedgerRun:
                 or last != (self.attempt,)
                 or self._digest(connection, charge.id) is not None
             ):
-                raise LedgerError(
+                raise NotKeptError(
                     f"{self.ledger.path}: another process goes on with run {self.run!r} at "
                     f"{step!r}; what was drawn here is thrown away, and nothing of it was released"
                 )
@@ -150,16 +148,27 @@ class LedgerRun:
             charge = self._charge(connection, step)
             return None if charge is None else self._digest(connection, charge.id)
 
-    def has_kept(self, digest: str) -> bool:
-        """Whether one of the run's steps kept this."""
-        query = "SELECT 1 FROM kept JOIN steps USING (charge) WHERE run = ? AND digest = ?"
+    def kept_at(self, digest: str) -> int:
+        """The number of the charge for which one of the run's steps kept this; 0 if none did."""
+        query = (
+            "SELECT max(charge) FROM kept JOIN steps USING (charge) WHERE run = ? AND digest = ?"
+        )
         with self.ledger.transaction() as connection:
-            return connection.execute(query, (self.run, digest)).fetchone() is not None
+            (found,) = connection.execute(query, (self.run, digest)).fetchone()
+        return int(found or 0)
 
     def charges(self) -> list[Charge]:
         """All that the run has paid."""
         prefix = f"{self.run} "
         return [c for c in self.ledger.charges(self.dataset) if c.run.startswith(prefix)]
+
+    def _require_known(self, connection: sqlite3.Connection) -> None:
+        known = self._known(connection)
+        if known is None or known[0] != self.dataset:
+            raise LedgerError(
+                f"{self.ledger.path}: dataset {self.dataset!r} has no run {self.run!r}; "
+                "'private-gsd ledger show' names them"
+            )
 
     def _known(self, connection: sqlite3.Connection) -> tuple[str, int] | None:
         query = "SELECT dataset, units FROM runs WHERE run = ?"

@@ -7,9 +7,9 @@ says about users and passwords is shown nowhere and kept nowhere.
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, unquote, urlsplit
 
 import pyarrow as pa
 
@@ -22,12 +22,35 @@ if TYPE_CHECKING:
 
     from private_gsd.schema import Schema
 
-SCHEMES = ("postgresql://", "postgres://")
 # Types that arrive as what they are. All others arrive as text, and the schema says what it means:
 # a numeric with all its digits, a char without the blanks that fill it up, an enum by its name.
-NATIVE = {
-    *("bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar"),
-    *("date", "timestamp", "timestamptz"),
+NATIVE = {"bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar"}
+MOMENTS = {"date", "timestamp", "timestamptz"}
+
+# Only what leaves no doubt where a password ends: elsewhere, what follows would be shown as a host.
+ADDRESS = re.compile(
+    r"postgres(?:ql)?://"
+    r"(?:[^/?#@\s]*@)?"  # user and password
+    r"(?P<hosts>[^/?#@\s]*)"
+    r"(?P<database>/[^/?#@\s]*)?"
+    r"(?:\?(?:[\w.-]+=[^&?#@\s]*)(?:&[\w.-]+=[^&?#@\s]*)*)?",
+    re.IGNORECASE,
+)
+ADVICE = (
+    "the address of the server is not understood, and not shown here; write "
+    "postgresql://user@host:port/database, with %40 for @, %2F for /, %3F for ? and %23 for #"
+)
+# What a driver says when it cannot connect may quote parts of the address; we say it ourselves.
+CONNECTING = {
+    "Connection refused": "no server answers there",
+    "could not translate host name": "the host is not known",
+    "password authentication failed": "user or password is wrong",
+    "no password supplied": "the server wants a password; set PGPASSWORD, or use a password file",
+    "does not exist": "the server does not know this user or database",
+    "No such file or directory": "no server answers there",
+    "timeout expired": "the server did not answer in time",
+    "pg_hba.conf": "the server does not let this user in from here",
+    "SSL": "no encrypted connection could be made",
 }
 
 
@@ -44,13 +67,21 @@ class PostgresQuery:
     """
 
     def __init__(self, uri: str, query: str) -> None:
-        if not isinstance(uri, str) or not uri.startswith(SCHEMES):
+        if not is_address(uri):
             raise SourceError("a PostgreSQL address begins with postgresql://")
+        parts = ADDRESS.fullmatch(uri)
+        if parts is None or not uri.isprintable():
+            raise SourceError(ADVICE)
+        self.name = f"postgresql://{parts['hosts']}{parts['database'] or ''}"
         if not isinstance(query, str) or not query.strip():
-            raise SourceError(f"{public_name(uri)}: needs a query, such as SELECT * FROM person")
-        self._uri = uri
+            raise SourceError(f"{self.name}: needs a query, such as SELECT * FROM person")
+        try:
+            query.encode()
+        except UnicodeEncodeError:
+            raise SourceError(f"{self.name}: the query is not text that can be sent") from None
+        scheme, _, rest = uri.partition("://")
+        self._uri = f"{scheme.lower()}://{rest}"
         self.query = query.strip().removesuffix(";")
-        self.name = public_name(uri)
 
     def __repr__(self) -> str:
         return f"<PostgresQuery {self.name}>"
@@ -63,28 +94,30 @@ class PostgresQuery:
         dbapi = require(
             "adbc_driver_postgresql.dbapi", what="Reading from PostgreSQL", extra="postgres"
         )
-        with self.readable():
+        manager = _manager()
+        try:
             connection = dbapi.connect(self._uri, autocommit=True)
-            try:
-                with connection.cursor() as cursor:
-                    cursor.execute("SET default_transaction_read_only = on")
-            except BaseException:
-                connection.close()
-                raise
-            return connection
+        except (manager.Error, OSError) as error:
+            told = [words for sign, words in CONNECTING.items() if sign in str(error)]
+            reason = told[0] if told else "no connection could be made; is the address right?"
+            raise SourceError(f"{self.name}: cannot be read: {reason}") from None
+        try:
+            with self.readable(), connection.cursor() as cursor:
+                cursor.execute("SET default_transaction_read_only = on")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     @contextmanager
     def readable(self) -> Iterator[None]:
-        """Turn the driver's errors into ours, without what must not be shown."""
-        manager = require("adbc_driver_manager", what="Reading from PostgreSQL", extra="postgres")
+        """Turn the driver's errors into ours: what the server says of the query, in one line."""
+        manager = _manager()
         try:
             yield
         except (manager.Error, pa.ArrowException, OSError) as error:
-            text = str(error).partition("\n\nQuery was:")[0]
-            for secret in _secrets(self._uri):
-                text = text.replace(secret, "…")
+            text = str(error).partition("\n\nQuery was:")[0].replace(self._uri, "…")
             lines = [line.strip() for line in text.splitlines() if line.strip()]
-            # Details may quote a row, as those of a value that cannot be cast do.
             shown = [line for line in lines if not line.startswith(("DETAIL", "CONTEXT", "LINE"))]
             message = " ".join(shown)[:300] or type(error).__name__
             raise SourceError(f"{self.name}: cannot be read: {message}") from None
@@ -119,7 +152,7 @@ class PostgresTable(Table):
     def restore(self, table: pa.Table, schema: Schema) -> pa.Table:  # noqa: ARG002
         """A PyArrow table in the types that came."""
         kinds = [
-            pa.field(field.name, pa.string() if _kind(field) not in NATIVE else field.type)
+            pa.field(field.name, field.type if _kind(field) in NATIVE | MOMENTS else pa.string())
             for field in self._schema
         ]
         return restore_arrow(table, pa.schema(kinds))
@@ -134,37 +167,36 @@ class PostgresTable(Table):
             yield cursor
 
     def _column(self, name: str) -> str:
-        native = _kind(self._schema.field(name)) in NATIVE
-        return quote_name(name) + ("" if native else f"::text AS {quote_name(name)}")
+        quoted, kind = quote_name(name), _kind(self._schema.field(name))
+        if kind in NATIVE:
+            return quoted
+        if kind in MOMENTS:  # infinity, which Arrow does not have, is beyond all bounds
+            far = f"CASE WHEN {quoted} > '2000-01-01' THEN '9999-12-31' ELSE '0001-01-01' END"
+            return (
+                f"CASE WHEN coalesce(isfinite({quoted}), true) THEN {quoted} "
+                f"ELSE ({far})::{kind} END AS {quoted}"
+            )
+        # A number that is none is null, as it is among floating-point ones.
+        text = f"nullif({quoted}::text, 'NaN')" if kind == "numeric" else f"{quoted}::text"
+        return f"{text} AS {quoted}"
 
 
-def is_postgres(data: object) -> bool:
+def is_address(data: object) -> bool:
     """Whether something is the address of a PostgreSQL server."""
-    return isinstance(data, str) and data.startswith(SCHEMES)
+    return isinstance(data, str) and data.lower().startswith(("postgresql://", "postgres://"))
 
 
-def public_name(uri: str) -> str:
-    """An address without users, passwords and options."""
-    try:
-        parts = urlsplit(uri)
-        where = parts.hostname or ""
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        return "postgresql://…"
-    return f"postgresql://{where}{port}{parts.path}"
+def refuse_addresses(data: str) -> None:
+    """Refuse what looks like the address of some server; it may hold a password to be not shown."""
+    if re.match(r"[A-Za-z][\w+.-]*://", data) or re.search(r"\bpassword\s*=", data, re.IGNORECASE):
+        raise SourceError(
+            "this looks like the address of a server, and so is not shown here; only PostgreSQL's "
+            "are understood (postgresql://…), together with a query"
+        )
 
 
-def _secrets(uri: str) -> list[str]:
-    """What of an address must not be shown."""
-    try:
-        parts = urlsplit(uri)
-        options = parse_qs(parts.query)
-    except ValueError:
-        return [uri]
-    found = [uri, parts.password or "", parts.query]
-    for name in ("password", "sslpassword", "passfile"):
-        found += options.get(name, [])
-    return [each for secret in found for each in {secret, unquote(secret)} if each]
+def _manager() -> Any:
+    return require("adbc_driver_manager", what="Reading from PostgreSQL", extra="postgres")
 
 
 def _kind(field: pa.Field) -> str:

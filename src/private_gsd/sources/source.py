@@ -12,7 +12,7 @@ from private_gsd.encoding import Encoder, Invalid, Problems
 from private_gsd.errors import DataError, SourceError, did_you_mean
 from private_gsd.sources.files import open_files
 from private_gsd.sources.memory import Table, wrap
-from private_gsd.sources.postgres import PostgresQuery, PostgresTable, is_postgres
+from private_gsd.sources.postgres import PostgresQuery, PostgresTable, is_address, refuse_addresses
 from private_gsd.sources.spark import SparkFrame
 
 if TYPE_CHECKING:
@@ -169,12 +169,13 @@ def open_source(data: Any, schema: Schema | None = None) -> Source:
 def _table_of(data: Any, schema: Schema | None) -> Table | None:
     if isinstance(data, PostgresQuery):
         return PostgresTable(data)
-    if is_postgres(data):
+    if is_address(data):
         raise SourceError(
             "the address of a PostgreSQL server needs a query: PostgresQuery(address, query), or "
             "--query on the command line"
         )
     if isinstance(data, str | Path):
+        refuse_addresses(str(data))
         return open_files(data, schema)
     if type(data).__module__.startswith("pyspark.sql.") and hasattr(data, "mapInArrow"):
         return SparkFrame(data)

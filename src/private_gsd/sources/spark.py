@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,7 @@ class SparkFrame(Table):
         arrow = require("pyspark.sql.pandas.types", what="Giving back a frame", extra="spark")
         functions = require("pyspark.sql.functions", what="Giving back a frame", extra="spark")
         session = self.frame.sparkSession
-        zone = session.conf.get("spark.sql.session.timeZone")
+        zone = zone_of(session.conf.get("spark.sql.session.timeZone"))
         came = {field.name: field.dataType for field in self.frame.schema}
         kinds = [arrow.to_arrow_type(came[name], timezone=zone) for name in table.column_names]
         columns = [
@@ -72,12 +73,34 @@ class SparkFrame(Table):
 
     @contextmanager
     def readable(self) -> Iterator[None]:
-        """Turn Spark's errors into ours: the first line, which names no row."""
+        """Turn Spark's errors into ours, in one line."""
         errors = require("pyspark.errors", what="Reading from Spark", extra="spark")
+        java = require("py4j.protocol", what="Reading from Spark", extra="spark")
         try:
             yield
+        except errors.PythonException as error:
+            # The last line of a traceback; what it says of a value is left out.
+            lines = [
+                line for line in str(error).splitlines() if re.match(r"[\w.]+(Error|Exc)", line)
+            ]
+            reason = lines[-1].partition(":")[0] if lines else "an error"
+            raise SourceError(f"{self.name} cannot be read: {reason} in a task") from None
         except errors.PySparkException as error:
             raise SourceError(f"{self.name} cannot be read: {first_line(error)}") from None
+        except java.Py4JError:
+            raise SourceError(
+                f"{self.name} cannot be read: a task failed; Spark's log says why"
+            ) from None
+
+
+def zone_of(name: str) -> str:
+    """A session's time zone by a name that Arrow knows, too: Spark takes GMT+1, UTC+01:00, Z."""
+    if name in ("Z", "UT", "GMT0"):
+        return "UTC"
+    offset = re.fullmatch(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?", name)
+    if offset is None:
+        return name
+    return f"{offset[1]}{int(offset[2]):02}:{offset[3] or '00'}"
 
 
 def quoted(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The questions: marginals, prefixes, halfspaces and functions, alone or joined by ``+``."""
+"""The questions: marginals, prefixes, halfspaces, predicates and functions, joined by ``+``."""
 
 from private_gsd.workloads.conjunctions import Conjunctions, random_prefixes
 from private_gsd.workloads.functions import Functions, functions
@@ -9,6 +9,7 @@ from private_gsd.workloads.marginals import (
     range_marginals,
     tree_marginals,
 )
+from private_gsd.workloads.predicates import Predicates, predicates, read_predicates
 from private_gsd.workloads.tables import Marginals
 from private_gsd.workloads.workload import CELL_LIMIT, Family, Neighbours, Workload
 
@@ -20,12 +21,15 @@ __all__ = [
     "Halfspaces",
     "Marginals",
     "Neighbours",
+    "Predicates",
     "SkippedWarning",
     "Workload",
     "categorical_marginals",
     "functions",
+    "predicates",
     "random_halfspaces",
     "random_prefixes",
     "range_marginals",
+    "read_predicates",
     "tree_marginals",
 ]

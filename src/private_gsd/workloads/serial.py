@@ -18,6 +18,7 @@ from private_gsd.workloads.conjunctions import Conjunctions
 from private_gsd.workloads.features import Feature
 from private_gsd.workloads.functions import Functions
 from private_gsd.workloads.halfspaces import Halfspaces
+from private_gsd.workloads.predicates import Predicates
 from private_gsd.workloads.tables import Marginal, Marginals
 from private_gsd.workloads.workload import Workload
 
@@ -88,6 +89,9 @@ def _dump_family(family: Family) -> tuple[dict[str, Any], Arrays]:
             "coefficients": coefficients,
             "thresholds": thresholds,
         }
+    if isinstance(family, Predicates):
+        sizes = family.group_sizes.tolist()
+        return {"family": "predicates", "texts": list(family.texts), "groups": sizes}, {}
     if isinstance(family, Functions):
         raise WorkloadError(
             "queries that are Python functions cannot be saved; ask them as another kind of query"
@@ -123,6 +127,10 @@ def _load_family(schema: Schema, values: dict[str, Any], arrays: Arrays) -> Fami
         for each in (coefficients, thresholds):
             _require(each.dtype == np.float32 and bool(np.isfinite(each).all()), "coefficients")
         return family
+    if kind == "predicates":
+        texts, sizes = values["texts"], values["groups"]
+        _require(bool(texts) and all(type(size) is int for size in sizes), "predicates")
+        return Predicates(schema, texts, sizes)
     raise WorkloadError(f"unknown family of queries {kind!r}")
 
 

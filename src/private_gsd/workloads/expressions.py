@@ -1,0 +1,238 @@
+"""Expressions: what a predicate asks of a row, checked, in three-valued logic.
+
+Truth is 0 for false, 1 for unknown and 2 for true, so that AND is the least, OR the greatest, and
+NOT what is missing to 2. Numbers are those of encoded rows; NaN is null.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+FALSE, UNKNOWN, TRUE = 0, 1, 2
+
+COMPARISONS = ("<", "<=", ">", ">=", "=", "<>")
+CONTRARY = dict(zip(COMPARISONS, (">=", ">", "<=", "<", "<>", "="), strict=True))
+ARITHMETIC = ("+", "-", "*", "/", "abs", "coalesce")
+
+
+@dataclass(frozen=True)
+class Test:
+    """One column alone: for each of its codes, or segments between breaks, how true it is.
+
+    Attributes:
+        position: The column's position in the schema.
+        truths: For each code, or for each segment: [.., b0), [b0, b1), … [bn, ..].
+        null: For a null.
+        breaks: Where a number is cut, inside its bounds; none for a column of categories.
+    """
+
+    position: int
+    truths: tuple[int, ...]
+    null: int
+    breaks: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Known:
+    """The same for every row."""
+
+    truth: int
+
+
+@dataclass(frozen=True)
+class Value:
+    """The number in a column, times a factor (of units of time)."""
+
+    position: int
+    factor: float = 1.0
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A number."""
+
+    number: float
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """A number made of others."""
+
+    operator: str
+    parts: tuple[Number, ...]
+
+
+Number = Value | Constant | Arithmetic
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two numbers compared; unknown where one is null."""
+
+    operator: str
+    left: Number
+    right: Number
+
+
+@dataclass(frozen=True)
+class Not:
+    """The contrary."""
+
+    part: Truth
+
+
+@dataclass(frozen=True)
+class And:
+    """All of them."""
+
+    parts: tuple[Truth, ...]
+
+
+@dataclass(frozen=True)
+class Or:
+    """One of them."""
+
+    parts: tuple[Truth, ...]
+
+
+@dataclass(frozen=True)
+class Is:
+    """Whether something is just so true: never unknown itself."""
+
+    part: Truth
+    truth: int
+
+
+Truth = Test | Known | Comparison | Not | And | Or | Is
+
+
+def both(parts: Sequence[Truth]) -> Truth:
+    """All of them; tests of one column become one."""
+    return _joined(list(parts), And, TRUE, FALSE)
+
+
+def either(parts: Sequence[Truth]) -> Truth:
+    """One of them; tests of one column become one."""
+    return _joined(list(parts), Or, FALSE, TRUE)
+
+
+def contrary(part: Truth) -> Truth:
+    """The contrary, taken in as far as it goes."""
+    if isinstance(part, Test):
+        return Test(part.position, tuple(2 - t for t in part.truths), 2 - part.null, part.breaks)
+    if isinstance(part, Known):
+        return Known(2 - part.truth)
+    if isinstance(part, Not):
+        return part.part
+    if isinstance(part, And):
+        return either([contrary(each) for each in part.parts])
+    if isinstance(part, Or):
+        return both([contrary(each) for each in part.parts])
+    return Not(part)
+
+
+def just(part: Truth, truth: int) -> Truth:
+    """Whether something is just so true."""
+    if isinstance(part, Test):
+        truths = tuple(TRUE if each == truth else FALSE for each in part.truths)
+        return Test(part.position, truths, TRUE if part.null == truth else FALSE, part.breaks)
+    if isinstance(part, Known):
+        return Known(TRUE if part.truth == truth else FALSE)
+    return Is(part, truth)
+
+
+def leaves(part: Truth) -> Iterator[Test | Comparison | Known]:
+    """All tests and comparisons in it."""
+    if isinstance(part, And | Or):
+        for each in part.parts:
+            yield from leaves(each)
+    elif isinstance(part, Not | Is):
+        yield from leaves(part.part)
+    else:
+        yield part
+
+
+def columns_of_number(number: Number) -> set[int]:
+    """The columns that a number is made of."""
+    if isinstance(number, Value):
+        return {number.position}
+    if isinstance(number, Arithmetic):
+        return set().union(*(columns_of_number(part) for part in number.parts))
+    return set()
+
+
+def columns_of_truth(part: Truth) -> set[int]:
+    """The columns that it looks at."""
+    found: set[int] = set()
+    for leaf in leaves(part):
+        if isinstance(leaf, Test):
+            found.add(leaf.position)
+        elif isinstance(leaf, Comparison):
+            found |= columns_of_number(leaf.left) | columns_of_number(leaf.right)
+    return found
+
+
+def _joined(parts: list[Truth], kind: type[And | Or], neutral: int, decides: int) -> Truth:
+    flat: list[Truth] = []
+    for part in parts:
+        flat.extend(part.parts if isinstance(part, kind) else [part])
+    tests: dict[int, Test] = {}
+    rest: list[Truth] = []
+    for part in flat:
+        if isinstance(part, Known):
+            if part.truth == decides:
+                return part
+            if part.truth != neutral:
+                rest.append(part)
+        elif isinstance(part, Test):
+            known = tests.get(part.position)
+            tests[part.position] = part if known is None else _merged(known, part, decides)
+        elif part not in rest:
+            rest.append(part)
+    # In the order of the columns: whatever the order in the text, one form for one meaning.
+    found: list[Truth] = [tests[position] for position in sorted(tests)]
+    found += rest
+    if not found:
+        return Known(neutral)
+    return found[0] if len(found) == 1 else kind(tuple(found))
+
+
+def _merged(one: Test, other: Test, decides: int) -> Test:
+    """Two tests of one column as one."""
+    pick = min if decides == FALSE else max
+    if not one.breaks and not other.breaks:
+        truths = tuple(map(pick, _wide(one, other), _wide(other, one)))
+        return Test(one.position, truths, pick(one.null, other.null))
+    breaks = tuple(sorted({*one.breaks, *other.breaks}))
+    truths = tuple(
+        pick(truth_at(one, start), truth_at(other, start)) for start in (-float("inf"), *breaks)
+    )
+    return tidy(Test(one.position, truths, pick(one.null, other.null), breaks))
+
+
+def _wide(one: Test, other: Test) -> tuple[int, ...]:
+    """The truths of a test; one that is the same for all codes as often as the other has them."""
+    return one.truths if len(one.truths) >= len(other.truths) else one.truths * len(other.truths)
+
+
+def truth_at(test: Test, number: float) -> int:
+    """How true a test of a number is there."""
+    return test.truths[sum(number >= each for each in test.breaks)]
+
+
+def tidy(test: Test) -> Test:
+    """A test without breaks at which nothing changes."""
+    kept = [
+        (break_, truth)
+        for break_, (before, truth) in zip(
+            test.breaks, itertools.pairwise(test.truths), strict=True
+        )
+        if before != truth
+    ]
+    truths = (test.truths[0], *(truth for _, truth in kept))
+    return Test(test.position, truths, test.null, tuple(each for each, _ in kept))

@@ -1,0 +1,318 @@
+"""Predicates: queries in SQL on the raw columns, one WHERE clause each."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from private_gsd.errors import WorkloadError
+from private_gsd.kernels.predicates import count_clauses
+from private_gsd.schema import Discrete
+from private_gsd.workloads.expressions import (
+    FALSE,
+    TRUE,
+    And,
+    Known,
+    Or,
+    Test,
+    both,
+    columns_of_truth,
+)
+from private_gsd.workloads.programs import compiled, cuts_of_truths, depth_of
+from private_gsd.workloads.sql import parse_predicate
+from private_gsd.workloads.workload import Family, Neighbours, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from private_gsd.schema import Schema
+    from private_gsd.workloads.expressions import Truth
+
+MAX_PREDICATES = 100_000
+# Larger groups are not looked at pair by pair, nor predicates with more alternatives than that.
+MAX_COMPARED = 300
+MAX_BOXES = 32
+
+
+class Predicates(Family):
+    """Conditions in SQL, in groups.
+
+    Args:
+        schema: The public schema.
+        texts: The conditions, group after group.
+        sizes: The number of conditions in each group.
+        truths: The conditions parsed, if they are already.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        texts: Sequence[str],
+        sizes: Sequence[int],
+        truths: Sequence[Truth] | None = None,
+    ) -> None:
+        self.schema = schema
+        self.texts = tuple(texts)
+        self._sizes = np.array(sizes, dtype=np.int64)
+        if len(self.texts) > MAX_PREDICATES:
+            raise WorkloadError(
+                f"{len(self.texts):,} predicates are more than the {MAX_PREDICATES:,} allowed"
+            )
+        if self._sizes.sum() != len(self.texts) or (self._sizes < 1).any():
+            raise WorkloadError("the queries are not sound: groups of predicates")
+        if truths is None:
+            truths = [_numbered(schema, n, text) for n, text in enumerate(self.texts)]
+        self.truths = tuple(truths)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"schema": self.schema, "texts": self.texts, "sizes": self._sizes.tolist()}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+    @property
+    def group_sizes(self) -> NDArray[np.int64]:
+        """The number of conditions in each group."""
+        return self._sizes
+
+    @cached_property
+    def _most(self) -> NDArray[np.float64]:
+        """For each group, how many of its conditions one row can meet at most."""
+        return np.array([most_at_once(group) for group in self._groups], dtype=np.float64)
+
+    @property
+    def _groups(self) -> list[tuple[Truth, ...]]:
+        ends = np.cumsum(self._sizes).tolist()
+        return [self.truths[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+    def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:
+        """At most as many counts change as one row meets, or one row and another.
+
+        A group of K conditions has K at most; fewer where it can be proven that few of them can be
+        true of one row, as in a partition.
+        """
+        if neighbours == "add-remove":
+            return self._most
+        return np.minimum(self._sizes, 2 * self._most)
+
+    def select(self, groups: NDArray[np.int64]) -> Predicates:
+        """Some of the groups."""
+        ends = np.cumsum(self._sizes)
+        places = [
+            place
+            for group in groups.tolist()
+            for place in range(ends[group] - self._sizes[group], ends[group])
+        ]
+        return Predicates(
+            self.schema,
+            [self.texts[place] for place in places],
+            self._sizes[groups].tolist(),
+            [self.truths[place] for place in places],
+        )
+
+    def join(self, other: Family) -> Predicates | None:
+        """Both as one."""
+        if not isinstance(other, Predicates):
+            return None
+        sizes = [*self._sizes.tolist(), *other._sizes.tolist()]
+        truths = (*self.truths, *other.truths)
+        return Predicates(self.schema, (*self.texts, *other.texts), sizes, truths)
+
+    def describe(self, group: int) -> str:
+        """The first condition, and how many there are."""
+        first = self.query(group, 0)
+        shown = first if len(first) <= 60 else first[:59] + "…"
+        more = int(self._sizes[group]) - 1
+        return shown + (f" and {more} more" if more else "")
+
+    def query(self, group: int, cell: int) -> str:
+        """The condition, on one line."""
+        return " ".join(self.texts[int(self._sizes[:group].sum()) + cell].split())
+
+    def start(self) -> NDArray[np.int64]:
+        """Zeros, one for each condition."""
+        return np.zeros(len(self.texts), dtype=np.int64)
+
+    def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
+        """Count rows."""
+        count_clauses(*self._compiled, matrix, state)
+
+    def finish(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The counts."""
+        return state
+
+    @cached_property
+    def _compiled(self) -> tuple[Any, ...]:
+        """The programs, and what the kernel needs besides."""
+        cuts = [
+            np.array(sorted(each), dtype=np.float64)
+            for each in cuts_of_truths(self.schema, self.truths)
+        ]
+        tested = set().union(*(columns_of_truth(truth) for truth in self.truths))
+        sizes = [
+            len(column.values) if isinstance(column, Discrete) else len(each) + 1
+            for column, each in zip(self.schema, cuts, strict=True)
+        ]
+        return (
+            compiled(self.schema, self.truths, np.arange(len(self.texts)), cuts),
+            np.array(sorted(tested), dtype=np.int64),
+            np.array([isinstance(column, Discrete) for column in self.schema]),
+            np.array(sizes, dtype=np.int32),
+            np.concatenate([np.empty(0), *cuts]),
+            np.concatenate([[0], np.cumsum([len(each) for each in cuts])]).astype(np.int64),
+            depth_of(self.truths),
+        )
+
+
+def predicates(schema: Schema, texts: Sequence[str | Sequence[str]]) -> Workload:
+    """Queries in SQL: each a WHERE clause on the raw columns.
+
+    >>> from private_gsd import datasets
+    >>> schema = datasets.census_schema()
+    >>> asked = ["age < 30 AND income > 50000", ["age < 18", "age BETWEEN 18 AND 64", "age > 64"]]
+    >>> workload = predicates(schema, asked)
+    >>> workload, workload.squared_sensitivities().tolist()
+    (<Workload of 4 queries in 2 groups: predicates>, [1.0, 2.0])
+
+    Args:
+        schema: The public schema.
+        texts: The conditions. Those that stand in a list are one group, measured and selected
+            together; each of the others is a group of its own. Of a group whose conditions exclude
+            each other, as far as that can be proven, a row can meet one only, and it gets less
+            noise.
+    """
+    if isinstance(texts, str) or not texts:
+        raise WorkloadError(f"give a list of conditions in SQL, not {texts!r:.80}")
+    groups = [[each] if isinstance(each, str) else list(each) for each in texts]
+    if not all(groups):
+        raise WorkloadError("a group of conditions is empty")
+    flat = list(itertools.chain(*groups))
+    return Workload(schema, (Predicates(schema, flat, [len(group) for group in groups]),))
+
+
+def read_predicates(schema: Schema, path: Path) -> Workload:
+    """Conditions from a file: one a line, ``--`` before comments.
+
+    Lines one after the other that exclude each other, as far as that can be proven, are one group.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise WorkloadError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise WorkloadError(f"{path}: not UTF-8 text") from None
+    groups: list[list[str]] = []
+    together: list[Truth] = []
+    for number, line in enumerate(lines, start=1):
+        text = line.strip()
+        if not text or text.startswith("--"):
+            together = []  # a comment or a blank line parts groups
+            continue
+        try:
+            truth = parse_predicate(schema, text.removesuffix(";"))
+        except WorkloadError as error:
+            raise WorkloadError(f"{path}, line {number}: {error}") from None
+        apart = all(disjoint(truth, other) for other in together)
+        if together and apart and len(together) < MAX_COMPARED:
+            groups[-1].append(text.removesuffix(";"))
+            together.append(truth)
+        else:
+            groups.append([text.removesuffix(";")])
+            together = [truth]
+    if not groups:
+        raise WorkloadError(f"{path}: holds no condition; write one a line, such as age < 30")
+    return predicates(schema, groups)
+
+
+def most_at_once(truths: Sequence[Truth]) -> int:
+    """How many of some conditions one row can meet: a bound that is proven.
+
+    They are put into classes whose members exclude each other; a row meets one of each class.
+    """
+    if len(truths) > MAX_COMPARED:
+        return len(truths)
+    classes: list[list[list[dict[int, Test]] | None]] = []
+    for truth in truths:
+        mine = boxes(truth)
+        for members in classes:
+            if all(_apart(mine, other) for other in members):
+                members.append(mine)
+                break
+        else:
+            classes.append([mine])
+    return len(classes)
+
+
+def disjoint(one: Truth, other: Truth) -> bool:
+    """Whether it is proven that no row meets both."""
+    return _apart(boxes(one), boxes(other))
+
+
+def boxes(truth: Truth) -> list[dict[int, Test]] | None:
+    """Alternatives that cover all rows that meet a condition; None where they are too many.
+
+    Each says for some columns where a value must be. Comparisons are taken to be met.
+    """
+    if isinstance(truth, Test):
+        return [{truth.position: truth}]
+    if isinstance(truth, Known):
+        return [{}] if truth.truth == TRUE else []
+    if isinstance(truth, Or):
+        parts = [boxes(part) for part in truth.parts]
+        found = [box for part in parts for box in part or []]
+        return None if None in parts or len(found) > MAX_BOXES else found
+    if isinstance(truth, And):
+        product: list[dict[int, Test]] = [{}]
+        for part in truth.parts:
+            inner = boxes(part)
+            if inner is None:
+                continue  # it may be met anywhere
+            product = [
+                joined
+                for box in product
+                for each in inner
+                if (joined := _within(box, each)) is not None
+            ]
+            if len(product) > MAX_BOXES:
+                return None
+        return product
+    return [{}]
+
+
+def _within(one: dict[int, Test], other: dict[int, Test]) -> dict[int, Test] | None:
+    """Both boxes at once; None where nothing is in both."""
+    found = dict(one)
+    for position, test in other.items():
+        if position in found:
+            joined = both([found[position], test])
+            if isinstance(joined, Known):
+                if joined.truth == FALSE:
+                    return None
+                continue
+            assert isinstance(joined, Test)
+            found[position] = joined
+        else:
+            found[position] = test
+        mine = found[position]
+        if TRUE not in mine.truths and mine.null != TRUE:
+            return None
+    return found
+
+
+def _apart(one: list[dict[int, Test]] | None, other: list[dict[int, Test]] | None) -> bool:
+    if one is None or other is None:
+        return False
+    return all(_within(mine, theirs) is None for mine in one for theirs in other)
+
+
+def _numbered(schema: Schema, number: int, text: str) -> Truth:
+    try:
+        return parse_predicate(schema, text)
+    except WorkloadError as error:
+        raise WorkloadError(f"predicate {number + 1}: {error}") from None

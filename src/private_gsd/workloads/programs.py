@@ -1,0 +1,250 @@
+"""Programs: checked expressions as the arrays that kernels run."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from private_gsd.kernels import predicates as kernels
+from private_gsd.kernels.predicates import Clauses
+from private_gsd.schema import Discrete
+from private_gsd.workloads.expressions import (
+    ARITHMETIC,
+    COMPARISONS,
+    CONTRARY,
+    TRUE,
+    UNKNOWN,
+    And,
+    Arithmetic,
+    Comparison,
+    Constant,
+    Is,
+    Known,
+    Not,
+    Or,
+    Test,
+    Value,
+    columns_of_number,
+    columns_of_truth,
+    contrary,
+    leaves,
+    truth_at,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from private_gsd.schema import Schema
+    from private_gsd.workloads.expressions import Number, Truth
+
+OPERATORS = dict(
+    zip(
+        ARITHMETIC,
+        (
+            *(kernels.ADD, kernels.SUBTRACT, kernels.MULTIPLY, kernels.DIVIDE),
+            *(kernels.ABSOLUTE, kernels.COALESCE),
+        ),
+        strict=True,
+    )
+)
+
+
+def cuts_of_truths(schema: Schema, truths: Sequence[Truth]) -> list[set[float]]:
+    """Where each column is cut by any test."""
+    found: list[set[float]] = [set() for _ in schema]
+    for truth in truths:
+        for leaf in leaves(truth):
+            if isinstance(leaf, Test):
+                found[leaf.position].update(leaf.breaks)
+    return found
+
+
+def depth_of(truths: Sequence[Truth]) -> int:
+    """How many numbers a comparison's program holds at most."""
+    depths = [
+        max(_number_depth(leaf.left), 1 + _number_depth(leaf.right))
+        for truth in truths
+        for leaf in leaves(truth)
+        if isinstance(leaf, Comparison)
+    ]
+    return max(depths, default=2)
+
+
+def compiled(
+    schema: Schema,
+    truths: Sequence[Truth],
+    queries: NDArray[np.int64],
+    cuts: Sequence[NDArray[np.float64]],
+) -> Clauses:
+    """Expressions as programs, where each column is cut at the given numbers.
+
+    Args:
+        schema: The schema.
+        truths: The expressions.
+        queries: For each, its query.
+        cuts: For each column, in order; all breaks of tests are among them.
+    """
+    made = _Compiler(schema, cuts)
+    for number, truth in enumerate(truths):
+        made.add(number, truth)
+    return made.finish(queries)
+
+
+class _Compiler:
+    def __init__(self, schema: Schema, cuts: Sequence[NDArray[np.float64]]) -> None:
+        self.schema = schema
+        self.cuts = cuts
+        self.roots: list[int] = []
+        self.rising: list[bool] = []
+        self.nodes: list[tuple[int, int, int, int]] = []
+        self.tests: dict[Test, int] = {}
+        self.tables: list[NDArray[np.uint8]] = []
+        self.size = 0
+        self.comparisons: dict[Comparison, int] = {}
+        self.number_starts = [0]
+        self.numbers: list[tuple[int, int, float]] = []
+        # For each column: predicate, whether it is valued, segments.
+        self.entries: list[list[tuple[int, bool, list[tuple[int, int]]]]] = [[] for _ in schema]
+
+    def add(self, number: int, truth: Truth) -> None:
+        """One predicate."""
+        self.roots.append(self._node(truth, kernels.MET, kernels.MISSED))
+        self.rising.append(not _has_is(truth))
+        valued: set[int] = set()
+        tests: dict[int, list[NDArray[np.uint8]]] = {}
+        for leaf in leaves(truth):
+            if isinstance(leaf, Comparison):
+                valued |= columns_of_number(leaf.left) | columns_of_number(leaf.right)
+            elif isinstance(leaf, Test):
+                tests.setdefault(leaf.position, []).append(self._truths(leaf))
+        for column in sorted(columns_of_truth(truth)):
+            segments = [] if column in valued else _runs(np.stack(tests[column]))
+            self.entries[column].append((number, column in valued, segments))
+
+    def _node(self, truth: Truth, met: int, missed: int) -> int:
+        """A node that goes one way if something is true, and the other if not."""
+        if isinstance(truth, Known):
+            return met if truth.truth == TRUE else missed
+        if isinstance(truth, And):
+            for part in reversed(truth.parts):
+                met = self._node(part, met, missed)
+            return met
+        if isinstance(truth, Or):
+            for part in reversed(truth.parts):
+                missed = self._node(part, met, missed)
+            return missed
+        if isinstance(truth, Not):
+            return self._contrary(truth.part, met, missed)
+        if isinstance(truth, Is):
+            if truth.truth == UNKNOWN:
+                false = self._node(contrary(truth.part), missed, met)
+                return self._node(truth.part, missed, false)
+            inner = truth.part if truth.truth == TRUE else contrary(truth.part)
+            return self._node(inner, met, missed)
+        if isinstance(truth, Test):
+            self.nodes.append((missed, met, truth.position, self._test(truth)))
+        else:
+            self.nodes.append((missed, met, -1 - self._comparison(truth), 0))
+        return len(self.nodes) - 1
+
+    def _contrary(self, part: Truth, met: int, missed: int) -> int:
+        """The contrary of what has none that is simpler."""
+        if isinstance(part, Is):  # which is never unknown
+            return self._node(part, missed, met)
+        assert isinstance(part, Comparison)
+        return self._node(Comparison(CONTRARY[part.operator], part.left, part.right), met, missed)
+
+    def _truths(self, test: Test) -> NDArray[np.uint8]:
+        """For each atom of a test's column, how true it is."""
+        column = self.schema.columns[test.position]
+        if isinstance(column, Discrete):
+            size = len(column.values)
+            table = list(test.truths) * (size if len(test.truths) == 1 else 1)
+        else:
+            atoms = [-np.inf, *self.cuts[test.position].tolist()]
+            table = [truth_at(test, start) for start in atoms]
+        return np.array([*table, *[test.null] * column.nullable], dtype=np.uint8)
+
+    def _test(self, test: Test) -> int:
+        """Where the table of a test begins."""
+        if test not in self.tests:
+            self.tests[test] = self.size
+            self.tables.append((self._truths(test) == TRUE).astype(np.uint8))
+            self.size += len(self.tables[-1])
+        return self.tests[test]
+
+    def _comparison(self, comparison: Comparison) -> int:
+        if comparison not in self.comparisons:
+            self.comparisons[comparison] = len(self.comparisons)
+            self._number(comparison.left)
+            self._number(comparison.right)
+            self.number_starts.append(len(self.numbers))
+        return self.comparisons[comparison]
+
+    def _number(self, number: Number) -> None:
+        if isinstance(number, Value):
+            self.numbers.append((kernels.VALUE, number.position, number.factor))
+        elif isinstance(number, Constant):
+            self.numbers.append((kernels.CONSTANT, 0, number.number))
+        else:
+            for part in number.parts:
+                self._number(part)
+            self.numbers.append((OPERATORS[number.operator], 0, 0.0))
+
+    def finish(self, queries: NDArray[np.int64]) -> Clauses:
+        """All of them."""
+        flat = [entry for entries in self.entries for entry in entries]
+        segments = [segment for _, _, each in flat for segment in each]
+        operators = [COMPARISONS.index(each.operator) for each in self.comparisons]
+        compared = np.zeros((len(self.comparisons), len(self.schema)), dtype=np.bool_)
+        for number, each in enumerate(self.comparisons):
+            compared[number, [*(columns_of_number(each.left) | columns_of_number(each.right))]] = 1
+        return Clauses(
+            queries=np.asarray(queries, dtype=np.int64),
+            roots=np.array(self.roots, dtype=np.int64),
+            nodes=np.array(self.nodes, dtype=np.int32).reshape(-1, 4),
+            tables=np.concatenate([np.empty(0, "u1"), *self.tables]),
+            operators=np.array(operators, dtype=np.int64),
+            number_starts=np.array(self.number_starts, dtype=np.int64),
+            number_codes=np.array([each[0] for each in self.numbers], dtype=np.int64),
+            number_columns=np.array([each[1] for each in self.numbers], dtype=np.int64),
+            constants=np.array([each[2] for each in self.numbers], dtype=np.float64),
+            compared=compared,
+            entry_starts=_starts([len(each) for each in self.entries]),
+            entries=np.array([each[0] for each in flat], dtype=np.int64),
+            valued=np.array([each[1] for each in flat], dtype=np.bool_),
+            rising=np.array(self.rising, dtype=np.bool_),
+            segment_starts=_starts([len(each[2]) for each in flat]),
+            firsts=np.array([low for low, _ in segments], dtype=np.int64),
+            lasts=np.array([high for _, high in segments], dtype=np.int64),
+            valued_columns=np.array(
+                [any(valued for _, valued, _ in each) for each in self.entries], dtype=np.bool_
+            ),
+        )
+
+
+def _has_is(truth: Truth) -> bool:
+    if isinstance(truth, And | Or):
+        return any(_has_is(part) for part in truth.parts)
+    return isinstance(truth, Is) or (isinstance(truth, Not) and _has_is(truth.part))
+
+
+def _runs(tables: NDArray[np.uint8]) -> list[tuple[int, int]]:
+    """Runs of atoms that look the same to all of some tests."""
+    changes = np.flatnonzero((tables[:, 1:] != tables[:, :-1]).any(axis=0)) + 1
+    edges = [0, *changes.tolist(), tables.shape[1]]
+    return list(itertools.pairwise(edges))
+
+
+def _starts(sizes: Sequence[int]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def _number_depth(number: Number) -> int:
+    if isinstance(number, Arithmetic):
+        return max(place + _number_depth(part) for place, part in enumerate(number.parts))
+    return 1
