@@ -55,7 +55,7 @@ def main(folder: Path) -> None:
     mount(disk, None)
     fit(disk)
     expected = outcome(disk)
-    subprocess.run(["umount", str(disk)], check=True)
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
     for pages in range(1, 45):
         mount(disk, pages)
         told = ""
@@ -71,7 +71,7 @@ def main(folder: Path) -> None:
             fit(disk)
         found = {"pages": pages, "told": told, "resumed": again, "same": outcome(disk) == expected}
         sys.stdout.write(json.dumps(found) + "\n")
-        subprocess.run(["umount", str(disk)], check=True)
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
 if __name__ == "__main__":

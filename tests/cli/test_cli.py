@@ -1,13 +1,20 @@
-"""The command line as a person meets it: real processes, their output and their exit codes."""
+"""The command line as a person meets it: its output and its exit codes.
+
+Most commands run in this process, which saves a second for each; those that are about processes
+(signals, pipes, terminals, a whole demo) are processes of their own.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
+import io
 import json
 import os
 import subprocess
 import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pyarrow
@@ -16,13 +23,36 @@ import pytest
 
 import private_gsd
 from private_gsd import Schema
+from private_gsd.cli import main, output
 from private_gsd.release import Release
 
 SCHEMA = '[columns.age]\nkind = "integer"\nlower = 0\nupper = 120\n'
 
 
 def run(*words: str | Path, cwd: Path, code: int = 0) -> tuple[str, str]:
-    """Run the command; check the exit code and that nobody sees a traceback."""
+    """Run a command here; check the exit code. An error that is not told as one is raised."""
+    out, err = io.StringIO(), io.StringIO()
+    status: Any = 0
+    with (
+        chdir(cwd),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(sys, "argv", ["private-gsd", *map(str, words)])
+        patch.setenv("COLUMNS", "100")
+        patch.setattr(output.out, "_width", 100)
+        patch.setattr(output.err, "_width", 100)
+        try:
+            main()
+        except SystemExit as end:
+            status = end.code or 0
+    assert status == code, err.getvalue()
+    return out.getvalue(), err.getvalue()
+
+
+def run_alone(*words: str | Path, cwd: Path, code: int = 0) -> tuple[str, str]:
+    """Run a command as a process; check the exit code and that nobody sees a traceback."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", "private_gsd", *map(str, words)],
         cwd=cwd,
@@ -37,11 +67,11 @@ def run(*words: str | Path, cwd: Path, code: int = 0) -> tuple[str, str]:
 
 
 def test_version(tmp_path: Path) -> None:
-    assert run("--version", cwd=tmp_path)[0] == f"private-gsd {private_gsd.__version__}\n"
+    assert run_alone("--version", cwd=tmp_path)[0] == f"private-gsd {private_gsd.__version__}\n"
 
 
 def test_help_lists_the_commands(tmp_path: Path) -> None:
-    text, _ = run("--help", cwd=tmp_path)
+    text, _ = run_alone("--help", cwd=tmp_path)
     assert "demo" in text
     assert "schema" in text
 

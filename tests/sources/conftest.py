@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import warnings
@@ -36,6 +37,7 @@ def spark() -> Iterator[Any]:
     os.environ.pop("PYTHONWARNINGS", None)
     from pyspark.sql import SparkSession
 
+    handler = signal.getsignal(signal.SIGINT)
     session = (
         SparkSession.builder.master("local[2,4]")
         .config("spark.ui.enabled", "false")
@@ -45,6 +47,7 @@ def spark() -> Iterator[Any]:
         .config("spark.log.level", "OFF")
         .getOrCreate()
     )
+    signal.signal(signal.SIGINT, handler)  # Spark takes it for itself, and other tests look at it
     yield session
     session.stop()
 

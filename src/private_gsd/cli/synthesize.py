@@ -146,9 +146,12 @@ def _trouble() -> Iterator[None]:
     def end(number: int, _: object) -> None:
         raise SystemExit(128 + number)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup asks
-            signal.signal(number, end)
+    numbers = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is not signal.SIG_IGN  # as nohup asks
+    ]
+    before = [signal.signal(number, end) for number in numbers]
     try:
         yield
     except BaseException as error:
@@ -158,6 +161,9 @@ def _trouble() -> Iterator[None]:
             output.err.print("[bold red]error:[/] interrupted")
             raise typer.Exit(130) from None
         raise
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 def _hand_over(
