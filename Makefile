@@ -55,6 +55,8 @@ bench: install
 	@$(BIN)/python -m benchmarks.noise
 	@$(BIN)/python -m benchmarks.genetic
 	@$(BIN)/python -m benchmarks.endtoend
+	@$(BIN)/python -m benchmarks.predicates
+	@$(BIN)/python -m benchmarks.scale
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo
