@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 SHOWN = (
     "sex = 'female' AND employment = 'employed'",
     "education = 'master' AND occupation = 'teacher'",
-    "sex = 'male' AND marital = 'widowed' AND veteran = TRUE",
+    "region = '01' AND sex = 'male' AND industry = 10",
     "mobility_difficulty = TRUE AND age >= 75",
 )
 SYNTHETIC_ROWS = 5000
@@ -162,7 +162,7 @@ def _beside(data: Path, synthetic: Path, measured: Measurements) -> Table:
                 [(share,)] = connection.sql(sql).fetchall()
                 counts.append(f"{share * measured.rows:,.0f}")
             place = places.get(asked)
-            noisy = "not asked" if place is None else f"{measured.counts[place]:,.0f}"
+            noisy = "–" if place is None else f"{measured.counts[place]:,.0f}"
             table.add_row(f"   {asked}", counts[0], noisy, counts[1])
     return table
 
