@@ -3,7 +3,7 @@
     python -m benchmarks.scale [--rows 100000000] [--some 10000000] [--folder FOLDER]
 
 Simulated census rows in Parquet files, all pairs of categories and every category by every number
-as binary trees (276 tables). All rows are read from the files here and through DuckDB, some of
+as binary trees (231 groups). All rows are read from the files here and through DuckDB, some of
 them also from PostgreSQL and Spark, and counted by GROUP BY in DuckDB and groupBy in Spark, pair by
 pair. Each in a process of its own, whose memory is told; all of ours must give the same counts.
 """
