@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,14 @@ import pytest
 
 from private_gsd import GeneticConfig, Sweep, Synthesizer, answer, datasets, query_errors
 from private_gsd import sweeps as module
-from private_gsd.errors import BudgetError, GsdError, LedgerError, MissingExtraError, SearchError
+from private_gsd.errors import (
+    BudgetError,
+    GsdError,
+    LedgerError,
+    MissingExtraError,
+    SchemaError,
+    SearchError,
+)
 from private_gsd.measurement import Measurements
 from private_gsd.privacy.budget import Budget
 from private_gsd.privacy.ledger import Ledger
@@ -120,6 +128,16 @@ def test_every_run_is_paid_for(sweep: Sweep, tmp_path: Path) -> None:
         assert ledger.account("census").held == 0
         with pytest.raises(LedgerError, match="no dataset"):
             sweep.run([0.1], **{**asked, "dataset": "other"})
+
+
+def test_a_drafted_schema_is_not_released(tmp_path: Path) -> None:
+    drafted = replace(SCHEMA, drafted=True)
+    sweep = Sweep(drafted, TABLE, ["categorical:2"])
+    with Ledger(tmp_path / "l.db") as ledger:
+        ledger.add_dataset("table", Budget.from_epsilon(9.0, sweep.delta))
+        with pytest.raises(SchemaError, match="is a draft"):
+            sweep.run([1.0], ledger=ledger)
+        assert ledger.charges("table") == []
 
 
 def test_what_is_done_is_not_lost(sweep: Sweep, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from private_gsd.answering import answer, count, share_errors
 from private_gsd.encoding import Encoder
-from private_gsd.errors import BudgetError, SearchError, require
+from private_gsd.errors import BudgetError, SchemaError, SearchError, require
 from private_gsd.genetic import GeneticConfig, evolve
 from private_gsd.genetic.domain import columns_of, random_table
 from private_gsd.measurement import measure
@@ -150,6 +150,11 @@ class Sweep:
             raise BudgetError(
                 "a sweep spends budget with every run: give a ledger to charge, or say "
                 "insecure=True for experiments on public data; not both"
+            )
+        if ledger is not None and self.workload.schema.drafted:
+            raise SchemaError(
+                "the schema is a draft, learned from the data, and a release would disclose it; "
+                "replace it by public knowledge"
             )
         runs = [
             _Planned(epsilon, seed, dict(each), self)
