@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
     from private_gsd.schema import Schema
+    from private_gsd.sql.expressions import Truth
     from private_gsd.workloads import Conjunctions, Halfspaces
-    from private_gsd.workloads.expressions import Truth
     from private_gsd.workloads.features import Feature
 
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from private_gsd.measurement import Measurements
     from private_gsd.schema import Schema
+    from private_gsd.sql.expressions import Truth
     from private_gsd.workloads import Family
-    from private_gsd.workloads.expressions import Truth
 
 Weights = Literal["inverse-variance", "equal"]
 

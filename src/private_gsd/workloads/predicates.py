@@ -11,7 +11,7 @@ import numpy as np
 from private_gsd.errors import WorkloadError
 from private_gsd.kernels.predicates import count_clauses
 from private_gsd.schema import Discrete
-from private_gsd.workloads.expressions import (
+from private_gsd.sql.expressions import (
     FALSE,
     TRUE,
     And,
@@ -21,8 +21,8 @@ from private_gsd.workloads.expressions import (
     both,
     columns_of_truth,
 )
+from private_gsd.sql.reading import parse_predicate
 from private_gsd.workloads.programs import compiled, cuts_of_truths, depth_of
-from private_gsd.workloads.sql import parse_predicate
 from private_gsd.workloads.workload import Family, Neighbours, Workload
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.schema import Schema
-    from private_gsd.workloads.expressions import Truth
+    from private_gsd.sql.expressions import Truth
 
 MAX_PREDICATES = 100_000
 # Larger groups are not looked at pair by pair, nor predicates with more alternatives than that.

@@ -10,7 +10,7 @@ import numpy as np
 from private_gsd.kernels import predicates as kernels
 from private_gsd.kernels.predicates import Clauses
 from private_gsd.schema import Discrete
-from private_gsd.workloads.expressions import (
+from private_gsd.sql.expressions import (
     ARITHMETIC,
     COMPARISONS,
     CONTRARY,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.schema import Schema
-    from private_gsd.workloads.expressions import Number, Truth
+    from private_gsd.sql.expressions import Number, Truth
 
 OPERATORS = dict(
     zip(

@@ -1,0 +1,291 @@
+"""Numbers: columns and constants reckoned with, from the text of a predicate."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sqlglot import exp
+
+from private_gsd.errors import WorkloadError, did_you_mean
+from private_gsd.schema import Date, Datetime, Integer, Real
+from private_gsd.sql.expressions import Arithmetic, Constant, Number, Value
+
+if TYPE_CHECKING:
+    from private_gsd.schema import Column, Schema
+
+Node = Any  # sqlglot has changed the name of its base class
+SHOWN = 60
+
+# Seconds in each unit of time that has a length of its own; months and years have not.
+SECONDS = {"D": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
+SPANS = {"week": 604800, "day": 86400, "hour": 3600, "minute": 60, "second": 1}
+
+BINARY = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
+ALLOWED = (
+    "comparisons, BETWEEN, IN lists, LIKE, IS NULL, IS TRUE, AND, OR, NOT, + - * /, abs(), "
+    "coalesce(), DATE and TIMESTAMP literals and INTERVALs up to weeks"
+)
+
+
+class Quantity(NamedTuple):
+    """A number, and what it measures: None, a "moment", or a "span" of time in seconds a unit."""
+
+    number: Number
+    sort: str | None = None
+    unit: float = 1.0
+
+
+class NumberReader:
+    """Reads the numbers in a text; knows how to point at a place in it.
+
+    Args:
+        schema: The public schema.
+        text: The text.
+    """
+
+    def __init__(self, schema: Schema, text: str) -> None:
+        self.schema = schema
+        self.text = text
+
+    # Errors
+
+    def error(self, node: Node, message: str) -> WorkloadError:
+        """An error that points at a part of the text."""
+        places = [each.meta["start"] for each in node.walk() if "start" in each.meta]
+        return self.error_at(min(places) if places else None, message)
+
+    def error_at(self, place: int | None, message: str) -> WorkloadError:
+        """An error that points at a character."""
+        if place is None:
+            return WorkloadError(f"in the predicate {short(self.text)!r}: {message}")
+        start = max(0, place - SHOWN // 2)
+        shown = re.sub(r"\s", " ", self.text[start : start + SHOWN])
+        lead = "…" if start else ""
+        return WorkloadError(
+            f"in the predicate, at character {place + 1}: {message}\n"
+            f"  {lead}{shown}{'…' if start + SHOWN < len(self.text) else ''}\n"
+            f"  {' ' * (place - start + len(lead))}^"
+        )
+
+    def unsupported(self, node: Node) -> WorkloadError:
+        """What is not understood."""
+        name = node.sql(dialect="duckdb")
+        return self.error(node, f"{short(name)!r} is not supported; there are {ALLOWED}")
+
+    # Numbers
+
+    def number(self, node: Node, beside: Node | None = None) -> Quantity:
+        """A number; a text beside a moment is one, too."""
+        node = bare(node)
+        if isinstance(node, exp.Null):
+            return Quantity(Constant(math.nan))
+        if isinstance(node, exp.Column):
+            return self._number_of_column(node)
+        if isinstance(node, exp.Literal) and not node.is_string:
+            return Quantity(Constant(float(node.this)))
+        if is_text(node) and beside is not None and self._has_moments(beside):
+            return Quantity(Constant(units_of(self.parsed(node), "us")), "moment", SECONDS["us"])
+        if isinstance(node, exp.Cast):
+            return self._cast(node)
+        if isinstance(node, exp.Interval):
+            return self._interval(node)
+        if isinstance(node, exp.Neg):
+            inner = self.number(node.this)
+            if inner.sort == "moment":
+                raise self.error(node, "a moment has no sign")
+            return _folded("-", Quantity(Constant(0.0), inner.sort, inner.unit), inner)
+        if isinstance(node, exp.Abs):
+            inner = self.number(node.this)
+            if inner.sort == "moment":
+                raise self.error(node, "a moment has no sign")
+            if isinstance(inner.number, Constant):
+                return inner._replace(number=Constant(abs(inner.number.number)))
+            return inner._replace(number=Arithmetic("abs", (inner.number,)))
+        if isinstance(node, exp.Coalesce):
+            return self._coalesce(node)
+        for kind, operator in BINARY.items():
+            if type(node) is kind:
+                return self._binary(node, operator)
+        raise self.unsupported(node)
+
+    def _number_of_column(self, node: exp.Column) -> Quantity:
+        position, column = self.column(node)
+        if isinstance(column, Integer | Real):
+            return Quantity(Value(position))
+        if isinstance(column, Date | Datetime):
+            if column.unit not in SECONDS:
+                raise self.error(
+                    node,
+                    f"column {column.name!r} has no days to reckon with, only {column.resolution}s",
+                )
+            return Quantity(Value(position), "moment", SECONDS[column.unit])
+        raise self.error(node, f"column {column.name!r} is {column.kind}, not a number")
+
+    def _has_moments(self, node: Node) -> bool:
+        return any(
+            isinstance(self.column(each)[1], Date | Datetime) for each in node.find_all(exp.Column)
+        )
+
+    def _cast(self, node: exp.Cast) -> Quantity:
+        kind = node.to.this.name if hasattr(node.to.this, "name") else str(node.to.this)
+        inner = bare(node.this)
+        if kind not in ("DATE", "TIMESTAMP", "DATETIME", "TIMESTAMPNTZ") or not is_text(inner):
+            raise self.unsupported(node)
+        moment = self.parsed(inner)
+        if kind == "DATE":
+            day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+            return Quantity(Constant(units_of(day, "D")), "moment", SECONDS["D"])
+        return Quantity(Constant(units_of(moment, "us")), "moment", SECONDS["us"])
+
+    def _interval(self, node: exp.Interval) -> Quantity:
+        unit = (node.text("unit") or "").lower().rstrip("s")
+        try:
+            amount = float(node.this.this) if node.this is not None else math.nan
+        except (TypeError, ValueError, AttributeError):
+            amount = math.nan
+        if unit not in SPANS or not math.isfinite(amount):
+            raise self.error(node, "an interval is of weeks, days, hours, minutes or seconds")
+        return Quantity(Constant(amount * SPANS[unit]), "span", 1.0)
+
+    def _coalesce(self, node: exp.Coalesce) -> Quantity:
+        parts = [self.number(each, node.this) for each in (node.this, *node.expressions)]
+        if len({part.sort for part in parts}) > 1:
+            raise self.error(node, "what coalesce() chooses from must be of one sort")
+        first = parts[0]
+        for part in parts[1:]:
+            first, other = alike(first, part)
+            if isinstance(first.number, Constant):
+                first = other if math.isnan(first.number.number) else first
+                continue
+            first = first._replace(number=Arithmetic("coalesce", (first.number, other.number)))
+        return first
+
+    def _binary(self, node: Node, operator: str) -> Quantity:
+        one, other = self.number(node.left, node.right), self.number(node.right, node.left)
+        sorts = (one.sort, other.sort)
+        if operator in "+-" and sorts == ("moment", None) and one.unit == SECONDS["D"]:
+            other = Quantity(other.number, "span", SECONDS["D"])  # a date and a number of days
+        elif operator == "+" and sorts == (None, "moment") and other.unit == SECONDS["D"]:
+            one = Quantity(one.number, "span", SECONDS["D"])
+        sorts = (one.sort, other.sort)
+        sort: str | None
+        if sorts == (None, None):
+            return _folded(operator, one, other)
+        if operator == "+" and "moment" in sorts and "span" in sorts:
+            sort = "moment"
+        elif operator == "-" and sorts == ("moment", "moment"):
+            # Days between dates are a plain number, as in DuckDB and PostgreSQL.
+            sort = None if one.unit == other.unit == SECONDS["D"] else "span"
+        elif operator == "-" and sorts == ("moment", "span"):
+            sort = "moment"
+        elif operator in "+-" and sorts == ("span", "span"):
+            sort = "span"
+        else:
+            raise self.error(
+                node, f"{sort_of(one)} and {sort_of(other)} cannot be joined with {operator}"
+            )
+        one, other = alike(one, other)
+        return _folded(operator, one, other)._replace(sort=sort)
+
+    def column(self, node: exp.Column) -> tuple[int, Column]:
+        """A column by its name: as written, or whatever its case where that is clear."""
+        if node.args.get("table") or not isinstance(node.this, exp.Identifier):
+            raise self.error(node, "name the column alone, without a table")
+        name = node.this.name
+        names = self.schema.names
+        if name not in names and not node.this.quoted:
+            alike = [each for each in names if each.lower() == name.lower()]
+            name = alike[0] if len(alike) == 1 else name
+        if name not in names:
+            hint = did_you_mean(name, names)
+            raise self.error(node, f"the schema has no column {short(name)!r}{hint}")
+        return names.index(name), self.schema[name]
+
+    def parsed(self, node: Node) -> dt.datetime:
+        """A date or a moment, from its text."""
+        try:
+            moment = dt.datetime.fromisoformat(node.this)
+        except ValueError:
+            raise self.error(node, f"{short(node.this)!r} is no date such as 2020-12-31") from None
+        if moment.tzinfo is not None:
+            raise self.error(node, "give the moment as the column's own clock shows it")
+        return moment
+
+
+def _folded(operator: str, one: Quantity, other: Quantity) -> Quantity:
+    """Arithmetic; done at once where both are constants."""
+    if isinstance(one.number, Constant) and isinstance(other.number, Constant):
+        first, second = one.number.number, other.number.number
+        if operator == "/":
+            result = first / second if second != 0 else math.nan
+        else:
+            result = {"+": first + second, "-": first - second, "*": first * second}[operator]
+        return one._replace(number=Constant(result))
+    return one._replace(number=Arithmetic(operator, (one.number, other.number)))
+
+
+def alike(one: Quantity, other: Quantity) -> tuple[Quantity, Quantity]:
+    """Both in the smaller unit of time."""
+    if one.sort is None and other.sort is None:
+        return one, other
+    unit = min(one.unit, other.unit)
+    return _in_unit(one, unit), _in_unit(other, unit)
+
+
+def _in_unit(number: Quantity, unit: float) -> Quantity:
+    factor = round(number.unit / unit)
+    if factor == 1:
+        return number
+    inner = number.number
+    if isinstance(inner, Constant):
+        scaled: Number = Constant(inner.number * factor)
+    elif isinstance(inner, Value):
+        scaled = Value(inner.position, inner.factor * factor)
+    else:
+        scaled = Arithmetic("*", (inner, Constant(float(factor))))
+    return Quantity(scaled, number.sort, unit)
+
+
+def units_of(moment: dt.datetime, unit: str) -> float:
+    """A moment in units since 1970: the fraction of a unit that has begun counts as a whole."""
+    exact = np.datetime64(moment, "us")
+    floor = exact.astype(f"datetime64[{unit}]")
+    begun = floor.astype("datetime64[us]") < exact
+    return float(floor.astype(np.int64)) + (0.5 if begun else 0.0)
+
+
+def bare(node: Node) -> Node:
+    """What stands in parentheses."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def is_text(node: Node) -> bool:
+    """Whether it is a text in quotes."""
+    return isinstance(node, exp.Literal) and bool(node.is_string)
+
+
+def plain_number(node: Node) -> float | None:
+    """A number with its sign, if it is one."""
+    sign = 1.0
+    while isinstance(node, exp.Neg):
+        node, sign = bare(node.this), -sign
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return sign * float(node.this)
+    return None
+
+
+def sort_of(number: Quantity) -> str:
+    """What a number measures, in words."""
+    return {None: "a number", "moment": "a moment", "span": "a span of time"}[number.sort]
+
+
+def short(text: str) -> str:
+    """The beginning of a text, on one line."""
+    text = re.sub(r"\s+", " ", text)
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
