@@ -12,7 +12,7 @@ import numpy as np
 from private_gsd.encoding import Encoder
 from private_gsd.errors import LedgerError
 from private_gsd.genetic import GeneticConfig, evolve
-from private_gsd.genetic.domain import columns_of, random_table
+from private_gsd.genetic.constraints import first_table
 from private_gsd.mechanism import COUNTING_STEP, Run, planned_units
 from private_gsd.mechanism import run as run_mechanism
 from private_gsd.privacy.accountant import require_same
@@ -177,8 +177,7 @@ class Runner:
 
     def _random_table(self, schema: Schema) -> Matrix:
         """What an adaptive run begins with: values drawn without preference."""
-        columns = columns_of(schema, [np.empty(0)] * len(schema))
-        return random_table(columns, self.rows, self.random_state)
+        return first_table(schema, self.rows, self.random_state)
 
     def _project(self, measured: Measurements, start: Matrix | None, number: int) -> Matrix:
         found = evolve(

@@ -156,9 +156,9 @@ def valued(
         return 0.0
     here = (state.values[row], state.atoms[row], column)
     known = (problem.weights, state.targets, state.counts)
-    prepare_valued(problem.clauses, *known, *here, room.met, room.numbers, room.clause_gains)
-    space = (room.numbers, room.clause_gains)
-    return float(score_valued(problem.clauses, *here, value, atom, *space))
+    space = (room.numbers, room.clause_gains, room.lines)
+    found = prepare_valued(problem.clauses, *known, *here, room.met, *space)
+    return float(score_valued(problem.clauses, *here, value, atom, *space, found))
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.genetic.domain import random_table
 from private_gsd.genetic.sweeps import ORDERS
 from private_gsd.kernels.cells import draw_rows
 from private_gsd.kernels.draws import permute
@@ -71,8 +70,7 @@ class Batches:
     def run(self, start: NDArray[np.float64] | None) -> Reason:
         """Visit every value once a generation, until the loss stays."""
         if start is None:
-            columns = self._objective.problem.columns
-            start = random_table(columns, self._config.rows, self._seed)
+            start = self._objective.random_table(self._config.rows, self._seed)
         self.values = start
         self.state = state = self._objective.state(start)
         loss = self._objective.loss(state)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from private_gsd.genetic.constraints import Pool
     from private_gsd.schema import Column, Schema
 
 _TABLES = 2**61  # streams of random numbers that are no row's
@@ -53,9 +54,14 @@ def columns_of(schema: Schema, cuts: Sequence[NDArray[np.float64]]) -> Columns:
     )
 
 
-def random_table(columns: Columns, rows: int, seed: int, number: int = 0) -> NDArray[np.float64]:
-    """A table of values drawn without preference."""
+def random_table(
+    columns: Columns, rows: int, seed: int, number: int = 0, pool: Pool | None = None
+) -> NDArray[np.float64]:
+    """A table of values drawn without preference, or only of rows that keep some rules."""
     values = np.empty((rows, len(columns.discrete)))
+    if pool is not None:
+        pool.fill(columns, seed, number, values)
+        return values
     stream = np.empty(1, dtype=np.uint64)
     begin_stream(seed, number, _TABLES, stream)
     draw_table(columns, stream, values)

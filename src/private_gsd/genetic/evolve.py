@@ -12,7 +12,7 @@ from private_gsd.encoding import Encoder
 from private_gsd.errors import SearchError
 from private_gsd.genetic.batches import Batches
 from private_gsd.genetic.config import GeneticConfig, whole_number
-from private_gsd.genetic.domain import random_table
+from private_gsd.genetic.constraints import broken_rules
 from private_gsd.genetic.objective import Objective
 from private_gsd.genetic.paper import Algorithm1
 from private_gsd.genetic.sweeps import Sweeps
@@ -22,6 +22,8 @@ from private_gsd.measurement import Measurements
 from private_gsd.schema import Real
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -69,6 +71,7 @@ def evolve(
     start: NDArray[np.float64] | None = None,
     threads: int | None = None,
     callback: Callback | None = None,
+    fixed: Sequence[str] = (),
 ) -> Evolution:
     """Search for a table that answers as was measured.
 
@@ -84,6 +87,7 @@ def evolve(
         threads: How many to use; all cores by default.
         callback: Told of progress, about ten times a second and after every generation of the
             fast search; if it returns true, the search stops.
+        fixed: Names of columns of ``start`` that stay as they are.
     """
     config = GeneticConfig() if config is None else config
     if not isinstance(measurements, Measurements):
@@ -93,7 +97,8 @@ def evolve(
     seed = whole_number("seed", seed, 0, 2**63 - 1)
     cores = len(os.sched_getaffinity(0))
     threads = cores if threads is None else whole_number("threads", threads, 1, 1024)
-    objective = Objective(measurements, config.weights)
+    objective = Objective(measurements, config.weights, fixed)
+    _check_fixed(fixed, objective, start, config)
     if start is not None:
         if config.islands is not None:
             raise SearchError("a search that begins with a table has no islands")
@@ -113,7 +118,7 @@ def evolve(
     reason: Reason
     with watch.listening():
         with watch.compiling():
-            search.prepare(objective.state(random_table(objective.problem.columns, 1, seed)))
+            search.prepare(objective.state(objective.random_table(1, seed)))
         try:
             reason = search.run(start)
         except Stopped as stopped:
@@ -153,4 +158,24 @@ def _checked(start: Any, schema: Schema, rows: int) -> NDArray[np.float64]:
         outside = count_outside(np.ascontiguousarray(cells), *column.bounds, column.nullable)
         if outside or (whole_only and (np.rint(cells) != cells)[~np.isnan(cells)].any()):
             raise SearchError(f"start: column {column.name!r} has values that the schema does not")
+    for rule, number in broken_rules(schema, values).items():
+        raise SearchError(f"start: {number:,} rows break the rule {rule!r} of the schema")
     return values
+
+
+def _check_fixed(
+    fixed: Sequence[str],
+    objective: Objective,
+    start: NDArray[np.float64] | None,
+    config: GeneticConfig,
+) -> None:
+    for name in fixed:
+        if name not in objective.schema:
+            raise SearchError(f"fixed: the schema has no column {name!r}")
+    if fixed and (start is None or config.algorithm != "fast" or objective.functions):
+        raise SearchError(
+            "fixed columns need a table to start with, the fast search, and queries that are no "
+            "functions"
+        )
+    if len(set(fixed)) == len(objective.schema):
+        raise SearchError("all columns are fixed: nothing could change")

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from private_gsd.errors import WorkloadError
-from private_gsd.genetic.domain import columns_of
+from private_gsd.genetic.constraints import Pool, kernel_of
+from private_gsd.genetic.domain import columns_of, random_table
 from private_gsd.genetic.layout import (
     Table,
     conditions_of,
@@ -27,10 +28,13 @@ from private_gsd.kernels.cells import fill_atoms
 from private_gsd.kernels.edits import Problem, Row, State, count_rows
 from private_gsd.kernels.halfspaces import fill_pulls
 from private_gsd.kernels.marginals import LANES, fill_residuals
+from private_gsd.sql.rules import check_rules
 from private_gsd.workloads import Conjunctions, Functions, Halfspaces, Marginals, Predicates
 from private_gsd.workloads.programs import compiled, depth_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from private_gsd.measurement import Measurements
@@ -53,11 +57,17 @@ class Objective:
     Args:
         measurements: The noisy answers.
         weights: How much each query counts: as the inverse of its variance, or all alike.
+        fixed: Names of columns whose values stay as they are.
     """
 
-    def __init__(self, measurements: Measurements, weights: Weights) -> None:
+    def __init__(
+        self, measurements: Measurements, weights: Weights, fixed: Sequence[str] = ()
+    ) -> None:
         self.schema: Schema = measurements.workload.schema
         self.workload = measurements.workload
+        free = [place for place, name in enumerate(self.schema.names) if name not in fixed]
+        self._pool: tuple[int, Pool | None] | None = None
+        self._free = np.array(free, dtype=np.int64)
         self.shares = np.clip(measurements.shares, -LARGEST_SHARE, LARGEST_SHARE)
         # Extremes of float64 are kept from where their squares would leave it.
         scales = np.clip(measurements.scales, SMALLEST_SCALE, 1 / SMALLEST_SCALE)
@@ -107,16 +117,28 @@ class Objective:
                 raise WorkloadError(
                     f"the genetic search has no kernel for {type(family).__name__} queries"
                 )
-        cuts = cuts_of(self.schema, tables, [family for family, _ in conjunctions], truths)
-        self._depth = depth_of(truths)
+        rules = check_rules(self.schema)
+        asking = [*truths, *rules.truths]
+        cuts = cuts_of(self.schema, tables, [family for family, _ in conjunctions], asking)
+        self._depth = depth_of(asking)
+        self._cuts = cuts
         return Problem(
             columns_of(self.schema, cuts),
             tables_of(self.schema, tables, cuts),
             conditions_of(self.schema, conjunctions, cuts),
             directions_of(self.schema, halfspaces, self.share_weights),
             compiled(self.schema, truths, np.array(asked), cuts) if truths else (),
+            kernel_of(rules, cuts, self._free) if rules.texts else (),
+            self._free,
             self.share_weights,
         )
+
+    def random_table(self, rows: int, seed: int, number: int = 0) -> NDArray[np.float64]:
+        """A table to begin with, of rows that keep the schema's rules."""
+        columns = self.problem.columns
+        if self.problem.rules and (self._pool is None or self._pool[0] != seed):
+            self._pool = seed, Pool.of(self.schema, self._cuts, self._free, seed)
+        return random_table(columns, rows, seed, number, self._pool[1] if self._pool else None)
 
     def state(self, values: NDArray[np.float64], counts: NDArray[np.int64] | None = None) -> State:
         """A table and how it answers.
@@ -148,6 +170,7 @@ class Objective:
         columns = problem.columns
         atoms = int(np.diff(columns.starts).max())
         directions = len(problem.directions.queries)
+        entries = len(problem.clauses.entries) if problem.clauses else 0
         return Row(
             cells=np.zeros(len(problem.tables.atom_starts), dtype=np.int32),
             products=np.zeros(directions, dtype=np.float32),
@@ -160,8 +183,11 @@ class Objective:
             candidates=np.zeros((2, CANDIDATES)),
             met=np.zeros(len(problem.clauses.queries) if problem.clauses else 0, dtype=np.bool_),
             numbers=np.zeros(self._depth),
-            clause_gains=np.zeros(len(problem.clauses.entries) if problem.clauses else 0),
-            order=np.arange(len(self.schema)),
+            clause_gains=np.zeros(entries),
+            lines=np.zeros((4, entries)),
+            order=self._free.copy(),
+            values=np.zeros(len(self.schema)),
+            atoms=np.zeros(len(self.schema), dtype=np.int32),
             stream=np.zeros(1, dtype=np.uint64),
         )
 

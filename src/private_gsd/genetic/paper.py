@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from private_gsd.errors import SearchError
-from private_gsd.genetic.domain import random_table
 from private_gsd.genetic.watch import Slices
 from private_gsd.kernels.draws import begin_stream
 from private_gsd.kernels.generations import Candidates, Elites, generations, set_elite
@@ -72,7 +71,7 @@ class Algorithm1:
     def first_tables(self) -> Iterator[NDArray[np.float64]]:
         """As many random tables as there are elites."""
         for elite in range(self._config.elites):
-            yield random_table(self.objective.problem.columns, self._config.rows, self._seed, elite)
+            yield self.objective.random_table(self._config.rows, self._seed, elite)
 
     def begin(self, tables: Iterable[NDArray[np.float64]]) -> tuple[State, Elites]:
         """The first elites: the best table whole, the others as edits against it.

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.genetic.domain import random_table
 from private_gsd.genetic.watch import REPORT_SECONDS, Slices
 from private_gsd.kernels.draws import permute
-from private_gsd.kernels.search import swap, sweep, sweep_together
+from private_gsd.kernels.search import relink, swap, sweep, sweep_together
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,6 +40,9 @@ BLOCKS = 128
 # A round of exchanges has turns for so many rows at most, and so many tries at least.
 SWAP_ROWS = 16_384
 SWAP_TRIES = 20_000
+
+# How many changes of several columns at once are tried for a row in each sweep, under rules.
+LINKS = 8
 
 ORDERS = 2**62  # streams of random numbers that are no row's
 LET_GO = 2**62  # more than threads ever have meetings
@@ -79,6 +81,8 @@ class Sweeps:
         permute(self._seed, 0, ORDERS, nobody)
         sweep(problem, state, nobody, self._seed, 0, room)
         swap(problem, state, nobody, 0, self._seed, 0, 0, room)
+        if problem.rules:
+            relink(problem, state, nobody, 0, self._seed, 0, 0, room)
         if not self._alone:
             self._sweep_together(state, nobody, None)
 
@@ -86,8 +90,7 @@ class Sweeps:
         """Sweep until single edits are exhausted; then exchange values, if that is worth it."""
         counts = None
         if start is None:
-            columns = self._objective.problem.columns
-            self.values = random_table(columns, self._config.rows, self._seed)
+            self.values = self._objective.random_table(self._config.rows, self._seed)
             counts = self._settle_islands(self.values)
         else:
             self.values = start
@@ -136,6 +139,11 @@ class Sweeps:
                     loss += change
                     edits[place] += tried
                     losses[1, place] = loss * unit
+                    if problem.rules:
+                        loss += relink(
+                            *(problem, state, order[piece], piece.start, seed, generation),
+                            *(LINKS, row),
+                        )[0]
                 loss = self._objective.loss(state)
                 if self._config.settled(before, loss):
                     break
@@ -184,6 +192,15 @@ class Sweeps:
                     )
                 else:
                     change, edits = self._sweep_together(state, rows, pool)
+                loss += change
+                self._watch.edits += edits
+                self._watch.report(self.generation, loss, whole=False)
+        if problem.rules:
+            for piece in Slices().of(len(order)):
+                change, _, edits = relink(
+                    *(problem, state, order[piece], piece.start, self._seed, self.generation),
+                    *(LINKS, room),
+                )
                 loss += change
                 self._watch.edits += edits
                 self._watch.report(self.generation, loss, whole=False)

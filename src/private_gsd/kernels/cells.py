@@ -76,6 +76,19 @@ def draw_any(columns, column, stream):  # type: ignore[no-untyped-def]
 
 
 @inlined
+def draw_between(columns, column, low, high, stream):  # type: ignore[no-untyped-def]
+    """A number of the column between two, which may be off by rounding; each as likely."""
+    first, last = columns.ends[column, 0], columns.ends[column, 1]
+    denominator = columns.denominators[column]
+    if denominator == 0:
+        return _between(stream, min(max(first, low), last), max(min(last, high), first), 0.0)
+    slack = 1e-9 * max(1.0, denominator)
+    start = max(first, np.ceil(low * denominator - slack))
+    end = min(last, np.floor(high * denominator + slack))
+    return _between(stream, min(start, last), max(end, first), denominator)
+
+
+@inlined
 def atom_of(columns, column, value):  # type: ignore[no-untyped-def]
     """The atom of a value: its code, or how many cuts are at or below it."""
     if value != value:

@@ -35,13 +35,14 @@ from private_gsd.kernels.marginals import (
     score_tables,
 )
 from private_gsd.kernels.predicates import (
-    Clauses,
     count_clauses_of,
     edit_clauses,
     load_clauses,
     looks_at_number,
     score_clauses,
 )
+from private_gsd.kernels.programs import Clauses
+from private_gsd.kernels.rules import Rules, bar_atoms, ruled_by_number
 
 
 class Problem(NamedTuple):
@@ -53,6 +54,10 @@ class Problem(NamedTuple):
     directions: Directions
     clauses: Clauses | tuple[()]
     """Predicates; an empty tuple where there are none."""
+    rules: Rules | tuple[()]
+    """What every row keeps; an empty tuple where there is nothing."""
+    free: Any
+    """The columns that may change."""
     weights: Any
     """For each query."""
 
@@ -101,8 +106,14 @@ class Row(NamedTuple):
     """For the program of a comparison."""
     clause_gains: Any
     """For each entry of the predicates."""
+    lines: Any
+    """Slope, offset, gain and operator for each of them."""
     order: Any
-    """The columns, in some order."""
+    """The columns that may change, in some order."""
+    values: Any
+    """A row as it might be."""
+    atoms: Any
+    """Its atoms."""
     stream: Any
     """Of random numbers."""
 
@@ -175,13 +186,25 @@ def score_atoms(problem, state, number, column, row):  # type: ignore[no-untyped
         row.steps,
         row.scores,
     )
+    bar_atoms(
+        problem.rules,
+        state.values[number],
+        state.atoms[number],
+        column,
+        row.numbers,
+        row.scores,
+    )
     return size
 
 
 @inlined
 def looks_at_values(problem, column):  # type: ignore[no-untyped-def]
-    """Whether any query looks at the numbers in a column, not only at their atoms."""
-    return problem.directions.queries.size > 0 or looks_at_number(problem.clauses, column)
+    """Whether any query or rule looks at the numbers in a column, not only at their atoms."""
+    return (
+        problem.directions.queries.size > 0
+        or looks_at_number(problem.clauses, column)
+        or ruled_by_number(problem.rules, column)
+    )
 
 
 @inlined

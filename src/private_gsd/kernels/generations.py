@@ -14,6 +14,7 @@ from private_gsd.kernels.cells import atom_of, draw_any
 from private_gsd.kernels.compiling import inlined, kernel
 from private_gsd.kernels.draws import below
 from private_gsd.kernels.edits import apply_edit, delta_edit, load_row
+from private_gsd.kernels.rules import keeps
 
 
 class Elites(NamedTuple):
@@ -131,8 +132,18 @@ def _propose(problem, state, elites, candidates, mutations, mutation_rate, cross
 
 
 @inlined
+def _allowed(problem, state, where, column, value, atom, row):  # type: ignore[no-untyped-def]
+    return keeps(
+        problem.rules, state.values[where], state.atoms[where], column, value, atom, row.numbers
+    )
+
+
+@inlined
 def _make(problem, state, candidates, number, rate, row):  # type: ignore[no-untyped-def]
-    """Make a candidate of the best table; returns by how much the loss changes."""
+    """Make a candidate of the best table; returns by how much the loss changes.
+
+    An edit that breaks a rule is not made, and the loss is infinite then.
+    """
     delta = 0.0
     for edit in range(rate):
         where = candidates.rows[number, edit]
@@ -141,7 +152,10 @@ def _make(problem, state, candidates, number, rate, row):  # type: ignore[no-unt
         candidates.old[edit] = state.values[where, column]
         load_row(problem, state, where, -1, row)
         atom = atom_of(problem.columns, column, value)
-        delta += apply_edit(problem, state, where, column, value, atom, row)
+        if _allowed(problem, state, where, column, value, atom, row):
+            delta += apply_edit(problem, state, where, column, value, atom, row)
+        else:
+            delta = np.inf
     return delta
 
 
@@ -168,7 +182,9 @@ def _evaluate(problem, state, elites, candidates, mutations, mutation_rate, cros
             value = candidates.values[number, 0]
             load_row(problem, state, where, -1, row)
             atom = atom_of(problem.columns, column, value)
-            delta = delta_edit(problem, state, where, column, value, atom, row)
+            delta = np.inf
+            if _allowed(problem, state, where, column, value, atom, row):
+                delta = delta_edit(problem, state, where, column, value, atom, row)
         else:
             delta = _make(problem, state, candidates, number, rate, row)
             _unmake(problem, state, candidates, number, rate, row)

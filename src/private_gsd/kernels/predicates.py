@@ -1,151 +1,11 @@
-"""Predicates: conditions on a row as small branching programs, and edits scored with them.
-
-A program is a graph of leaves. Each leaf is a test, which looks up the atom of one column, or a
-comparison of numbers, which runs a postfix program over the row's values; met or not, it says which
-leaf is next, or that the predicate is met or not. Few leaves are looked at for most rows.
-"""
+"""Predicates: edits scored with conditions in SQL, each a program, and rows counted by them."""
 
 from __future__ import annotations
-
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from private_gsd.kernels.compiling import inlined, kernel, optional
-
-VALUE, CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE, ABSOLUTE, COALESCE = range(8)
-LESS, LESS_EQUAL, MORE, MORE_EQUAL, EQUAL, UNEQUAL = range(6)
-# Where a program may end.
-MET, MISSED = -1, -2
-# What a column's leaves are taken for: as they are, or all met, or all missed.
-AS_IS, ALL_MISSED, ALL_MET = -1, 0, 1
-
-
-class Clauses(NamedTuple):
-    """Predicates, as programs, and as edits need them.
-
-    An entry is a column within a predicate. Where only tests look at the column, an entry has
-    segments: runs of atoms that look the same to the predicate. Where a comparison looks at the
-    number itself, it is valued, and has none.
-    """
-
-    queries: Any
-    """For each predicate, the query."""
-    roots: Any
-    """For each predicate, its first node."""
-    nodes: Any
-    """For each node: where to go if its leaf is missed, and if it is met; the column of a test, or,
-    below 0, the comparison; where the test's table begins."""
-    tables: Any
-    """For each test and atom, whether it is met."""
-    operators: Any
-    """For each comparison, how it compares."""
-    number_starts: Any
-    """For each comparison, where its numbers' program begins; one more than comparisons."""
-    number_codes: Any
-    """For each step of numbers, what it does."""
-    number_columns: Any
-    """For each step of numbers, the column."""
-    constants: Any
-    """For each step of numbers, the constant, or the factor of the column's value."""
-    compared: Any
-    """For each comparison and column, whether it looks at the column."""
-    entry_starts: Any
-    """Where each column's entries begin; one more than columns."""
-    entries: Any
-    """For each entry, the predicate."""
-    valued: Any
-    """For each entry, whether the number itself counts."""
-    rising: Any
-    """For each predicate, whether it is met all the more, the more of its leaves are."""
-    segment_starts: Any
-    """Where each entry's segments begin; one more than entries."""
-    firsts: Any
-    """For each segment, its first atom."""
-    lasts: Any
-    """For each segment, the first atom after it."""
-    valued_columns: Any
-    """For each column, whether any of its entries is valued."""
-
-
-@inlined
-def _holds(clauses, comparison, values, column, value, numbers):  # type: ignore[no-untyped-def]
-    """Whether a comparison holds for a row, one of its values replaced; not so where null is."""
-    top = 0
-    for step in range(clauses.number_starts[comparison], clauses.number_starts[comparison + 1]):
-        code = clauses.number_codes[step]
-        if code == VALUE:
-            each = clauses.number_columns[step]
-            number = value if each == column else values[each]
-            numbers[top] = number * clauses.constants[step]
-            top += 1
-        elif code == CONSTANT:
-            numbers[top] = clauses.constants[step]
-            top += 1
-        elif code == ABSOLUTE:
-            numbers[top - 1] = abs(numbers[top - 1])
-        else:
-            top -= 1
-            left, right = numbers[top - 1], numbers[top]
-            if code == ADD:
-                left = left + right
-            elif code == SUBTRACT:
-                left = left - right
-            elif code == MULTIPLY:
-                left = left * right
-            elif code == DIVIDE:
-                left = np.nan if right == 0 else left / right
-            elif left != left:
-                left = right
-            numbers[top - 1] = left
-    left, right = numbers[0], numbers[1]
-    operator = clauses.operators[comparison]
-    if operator == LESS:
-        return left < right
-    if operator == LESS_EQUAL:
-        return left <= right
-    if operator == MORE:
-        return left > right
-    if operator == MORE_EQUAL:
-        return left >= right
-    if operator == EQUAL:
-        return left == right
-    return left != right and left == left and right == right
-
-
-@inlined
-def _met(clauses, predicate, values, atoms, column, value, atom, forced, numbers):  # type: ignore[no-untyped-def]
-    """Whether a row meets a predicate, one of its values replaced.
-
-    Args:
-        clauses: The predicates.
-        predicate: Which.
-        values: The row.
-        atoms: Its atoms.
-        column: The column whose value is replaced, or -1.
-        value: By what.
-        atom: By which atom.
-        forced: What leaves that look at the column are taken for instead.
-        numbers: Room.
-    """
-    node = np.int64(clauses.roots[predicate])
-    while node >= 0:
-        place = np.uint64(node)
-        leaf = np.int64(clauses.nodes[place, 2])
-        if leaf >= 0:
-            if leaf != column:
-                start = np.int64(clauses.nodes[place, 3])
-                met = clauses.tables[np.uint64(start + np.int64(atoms[np.uint64(leaf)]))]
-            elif forced >= 0:
-                met = np.uint8(forced)
-            else:
-                met = clauses.tables[np.uint64(np.int64(clauses.nodes[place, 3]) + atom)]
-        elif forced >= 0 and clauses.compared[-1 - leaf, column]:
-            met = np.uint8(forced)
-        else:
-            met = np.uint8(_holds(clauses, -1 - leaf, values, column, value, numbers))
-        node = np.int64(clauses.nodes[place, np.uint64(met)])
-    return node == MET
+from private_gsd.kernels.programs import ALL_MET, ALL_MISSED, AS_IS, compares, line_of, met_by
 
 
 @optional(False)
@@ -162,7 +22,7 @@ def load_clauses(clauses, values, atoms, column, numbers, met):  # type: ignore[
         begin, end = clauses.entry_starts[column], clauses.entry_starts[column + 1]
     for place in range(begin, end):
         predicate = clauses.entries[place] if column >= 0 else place
-        met[predicate] = _met(clauses, predicate, values, atoms, -1, 0.0, 0, AS_IS, numbers)
+        met[predicate] = met_by(clauses, predicate, values, atoms, -1, 0.0, 0, AS_IS, numbers)
 
 
 @optional(None)
@@ -182,7 +42,7 @@ def _is_open(clauses, predicate, values, atoms, column, met, numbers):  # type: 
     if not clauses.rising[predicate]:
         return True
     forced = ALL_MISSED if met else ALL_MET
-    again = _met(clauses, predicate, values, atoms, column, 0.0, 0, forced, numbers)
+    again = met_by(clauses, predicate, values, atoms, column, 0.0, 0, forced, numbers)
     return again != met
 
 
@@ -225,7 +85,7 @@ def score_clauses(  # type: ignore[no-untyped-def]
         gain = weights[query] * (2 * (targets[query] - counts[query] + np.int64(here)) - 1)
         for segment in range(clauses.segment_starts[entry], clauses.segment_starts[entry + 1]):
             low, high = clauses.firsts[segment], clauses.lasts[segment]
-            if _met(clauses, predicate, values, atoms, column, value, low, AS_IS, numbers):
+            if met_by(clauses, predicate, values, atoms, column, value, low, AS_IS, numbers):
                 steps[np.uint64(low)] += gain
                 steps[np.uint64(high)] -= gain
     total = 0.0
@@ -234,33 +94,68 @@ def score_clauses(  # type: ignore[no-untyped-def]
         scores[atom] += total
 
 
-@optional(None)
+@inlined
+def _side(clauses, predicate, values, atoms, column, numbers):  # type: ignore[no-untyped-def]
+    """1 if a row meets a predicate just if it meets its leaves of a column, -1 if just if not.
+
+    0 where the column does not matter.
+    """
+    side = 0
+    for forced in range(2):  # a loop, since each call is compiled in place
+        met = met_by(clauses, predicate, values, atoms, column, 0.0, 0, forced, numbers)
+        if met:
+            side += 1 if forced == ALL_MET else -1
+    return side
+
+
+@optional(0)
 def prepare_valued(  # type: ignore[no-untyped-def]
-    clauses, weights, targets, counts, values, atoms, column, met, numbers, gains
+    clauses, weights, targets, counts, values, atoms, column, met, numbers, gains, lines
 ):
     """For each valued entry of a column, what meeting it gains, were the row taken out; written.
 
-    0 where it does not depend on the column whether the row meets it.
+    0 where it does not depend on the column whether the row meets it. Entries with a line are put
+    together instead: slope, offset, gain and operator.
+
+    Returns:
+        How many lines there are.
     """
+    found = 0
     for entry in range(clauses.entry_starts[column], clauses.entry_starts[column + 1]):
         if clauses.valued[entry]:
             predicate = clauses.entries[entry]
             query = clauses.queries[predicate]
             here = met[predicate]
             gains[entry] = 0.0
-            if _is_open(clauses, predicate, values, atoms, column, here, numbers):
-                residual = targets[query] - counts[query] + np.int64(here)
-                gains[entry] = weights[query] * (2 * residual - 1)
+            gain = weights[query] * (2 * (targets[query] - counts[query] + np.int64(here)) - 1)
+            comparison = clauses.lines[entry]
+            if comparison >= 0:
+                side = _side(clauses, predicate, values, atoms, column, numbers)
+                if side != 0:
+                    slope, offset = line_of(clauses, comparison, values, column, numbers)
+                    lines[0, found] = slope
+                    lines[1, found] = offset
+                    lines[2, found] = gain * side
+                    lines[3, found] = clauses.operators[comparison]
+                    found += 1
+            elif _is_open(clauses, predicate, values, atoms, column, here, numbers):
+                gains[entry] = gain
+    return found
 
 
 @optional(0.0)
-def score_valued(clauses, values, atoms, column, value, atom, numbers, gains):  # type: ignore[no-untyped-def]
+def score_valued(  # type: ignore[no-untyped-def]
+    clauses, values, atoms, column, value, atom, numbers, gains, lines, found
+):
     """What the row gains in valued entries with a value, after ``prepare_valued``."""
     total = 0.0
+    for line in range(found):
+        if compares(np.int64(lines[3, line]), lines[0, line] * value + lines[1, line], 0.0):
+            total += lines[2, line]
     for entry in range(clauses.entry_starts[column], clauses.entry_starts[column + 1]):
         if clauses.valued[entry] and gains[entry] != 0:
             predicate = clauses.entries[entry]
-            if _met(clauses, predicate, values, atoms, column, value, atom, AS_IS, numbers):
+            if met_by(clauses, predicate, values, atoms, column, value, atom, AS_IS, numbers):
                 total += gains[entry]
     return total
 
@@ -276,7 +171,7 @@ def edit_clauses(  # type: ignore[no-untyped-def]
     delta = 0.0
     for entry in range(clauses.entry_starts[column], clauses.entry_starts[column + 1]):
         predicate = clauses.entries[entry]
-        after = _met(clauses, predicate, values, atoms, column, value, atom, AS_IS, numbers)
+        after = met_by(clauses, predicate, values, atoms, column, value, atom, AS_IS, numbers)
         change = np.int64(after) - np.int64(met[predicate])
         if change != 0:
             query = clauses.queries[predicate]
@@ -328,4 +223,4 @@ def count_clauses(  # type: ignore[no-untyped-def]
                         high = middle
                 atoms[column] = low - first
         for predicate in range(clauses.queries.size):
-            counts[predicate] += _met(clauses, predicate, row, atoms, -1, 0.0, 0, AS_IS, numbers)
+            counts[predicate] += met_by(clauses, predicate, row, atoms, -1, 0.0, 0, AS_IS, numbers)

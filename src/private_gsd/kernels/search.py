@@ -21,11 +21,13 @@ from private_gsd.kernels.edits import (
 )
 from private_gsd.kernels.halfspaces import prepare_halfspaces, score_halfspaces
 from private_gsd.kernels.predicates import looks_at_number, prepare_valued, score_valued
+from private_gsd.kernels.rules import draw_ruled, keeps, propose_block, ruled_by_number
 from private_gsd.kernels.together import claim, meet
 
 # Streams of random numbers that belong to a cell, or to a turn of exchanging; others are a row's.
 CELLS = 2**50
 TURNS = 2**51
+BLOCKS = 2**52
 # Threads take so many rows at a time, so that one that was held up does not hold up the others.
 CLAIMED_ROWS = 8
 
@@ -67,6 +69,16 @@ def _gather_candidates(problem, state, number, column, size, row):  # type: igno
         elif 2 * place < room:
             other = below(row.stream, state.values.shape[0])
             value = state.values[other, column]
+        elif ruled_by_number(problem.rules, column):
+            value = draw_ruled(
+                problem.rules,
+                columns,
+                state.values[number],
+                state.atoms[number],
+                column,
+                row.stream,
+                row.numbers,
+            )
         else:
             value = draw_any(columns, column, row.stream)
         row.candidates[0, place] = value
@@ -88,7 +100,7 @@ def _best_candidate(problem, state, number, column, size, row):  # type: ignore[
         row.slacks,
         row.gains,
     )
-    prepare_valued(
+    found = prepare_valued(
         problem.clauses,
         problem.weights,
         state.targets,
@@ -99,6 +111,7 @@ def _best_candidate(problem, state, number, column, size, row):  # type: ignore[
         row.met,
         row.numbers,
         row.clause_gains,
+        row.lines,
     )
     tried = _gather_candidates(problem, state, number, column, size, row)
     discrete = problem.columns.discrete
@@ -125,10 +138,20 @@ def _best_candidate(problem, state, number, column, size, row):  # type: ignore[
                 atom,
                 row.numbers,
                 row.clause_gains,
+                row.lines,
+                found,
             )
         if place < 0:
             most = score
-        elif score > most:
+        elif score > most and keeps(
+            problem.rules,
+            state.values[number],
+            state.atoms[number],
+            column,
+            value,
+            atom,
+            row.numbers,
+        ):
             most = score
             best = place
     return best, tried
@@ -272,7 +295,8 @@ def sweep_together(  # type: ignore[no-untyped-def]
             for turn in range(taken, min(taken + CLAIMED_ROWS, size)):
                 number = rows[first + turn]
                 load_row(problem, state, number, -1, row)
-                for column in range(row.order.size):
+                for place in range(problem.free.size):
+                    column = problem.free[place]
                     marks[turn, column], tried = _promising(
                         problem, state, number, column, seed, generation, row
                     )
@@ -318,7 +342,7 @@ def swap(problem, state, rows, first, seed, generation, tries, row):  # type: ig
         number = rows[turn]
         begin(row.stream, seed, generation, TURNS + first + turn)
         for _ in range(tries):
-            column = below(row.stream, values.shape[1])
+            column = problem.free[below(row.stream, problem.free.size)]
             other = below(row.stream, values.shape[0])
             mine, theirs = values[number, column], values[other, column]
             my_atom = np.int64(atoms[number, column])
@@ -328,6 +352,18 @@ def swap(problem, state, rows, first, seed, generation, tries, row):  # type: ig
             if my_atom == their_atom and not looks_at_values(problem, column):
                 continue
             edits += 1
+            if not keeps(
+                problem.rules,
+                values[number],
+                atoms[number],
+                column,
+                theirs,
+                their_atom,
+                row.numbers,
+            ) or not keeps(
+                problem.rules, values[other], atoms[other], column, mine, my_atom, row.numbers
+            ):
+                continue
             # Both are edited; if that does not help, both are edited back. A loop, since each
             # call is compiled in place.
             delta = 0.0
@@ -349,6 +385,67 @@ def swap(problem, state, rows, first, seed, generation, tries, row):  # type: ig
 
 
 @kernel
+def relink(problem, state, rows, first, seed, generation, tries, row):  # type: ignore[no-untyped-def]
+    """Change several columns of a row together that rules tie, where that lowers the loss.
+
+    Single edits cannot leave a row that any single edit would bring to break a rule.
+
+    Args:
+        problem: What does not change; it has rules.
+        state: The table; changed.
+        rows: Which rows.
+        first: How many turns came before in this generation.
+        seed: Of the search.
+        generation: Which sweep this is.
+        tries: How many changes are tried for a row.
+        row: Room.
+
+    Returns:
+        By how much the loss changed, how many rows changed, how many changes were tried.
+    """
+    change = 0.0
+    moves = edits = 0
+    for turn in range(rows.size):
+        number = rows[turn]
+        begin(row.stream, seed, generation, BLOCKS + first + turn)
+        for _ in range(tries):
+            block = propose_block(
+                problem.rules,
+                problem.columns,
+                state,
+                number,
+                row.values,
+                row.atoms,
+                row.stream,
+                row.numbers,
+            )
+            if block < 0:
+                continue
+            edits += 1
+            load_row(problem, state, number, -1, row)
+            begin_at, end = problem.rules.block_starts[block], problem.rules.block_starts[block + 1]
+            delta = 0.0
+            for step in range(2):  # made, and taken back; each edit is swapped with what was there
+                for place in range(begin_at, end):
+                    column = problem.rules.block_columns[place]
+                    value, atom = row.values[column], np.int64(row.atoms[column])
+                    before = state.values[number, column]
+                    old = state.atoms[number, column]
+                    if atom == old and (value == before or (value != value and before != before)):
+                        continue
+                    effect = apply_edit(problem, state, number, column, value, atom, row)
+                    row.values[column] = before
+                    row.atoms[column] = old
+                    if step == 0:
+                        delta += effect
+                if step == 0 and delta < 0:
+                    change += delta
+                    moves += 1
+                    break
+    return change, moves, edits
+
+
+@kernel
 def score_edits(problem, state, rows, column, candidates, deltas, row):  # type: ignore[no-untyped-def]
     """By how much each candidate value of one column of some rows would change the loss."""
     for place in range(rows.size):
@@ -356,9 +453,19 @@ def score_edits(problem, state, rows, column, candidates, deltas, row):  # type:
         for candidate in range(candidates.shape[1]):
             value = candidates[place, candidate]
             atom = atom_of(problem.columns, column, value)
-            deltas[place, candidate] = delta_edit(
-                problem, state, rows[place], column, value, atom, row
-            )
+            deltas[place, candidate] = np.inf
+            if keeps(
+                problem.rules,
+                state.values[rows[place]],
+                state.atoms[rows[place]],
+                column,
+                value,
+                atom,
+                row.numbers,
+            ):
+                deltas[place, candidate] = delta_edit(
+                    problem, state, rows[place], column, value, atom, row
+                )
 
 
 @kernel

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.kernels import predicates as kernels
-from private_gsd.kernels.predicates import Clauses
+from private_gsd.kernels import programs as kernels
+from private_gsd.kernels.programs import Clauses
 from private_gsd.schema import Discrete
 from private_gsd.sql.expressions import (
     ARITHMETIC,
@@ -105,14 +105,19 @@ class _Compiler:
         self.tables: list[NDArray[np.uint8]] = []
         self.size = 0
         self.comparisons: dict[Comparison, int] = {}
+        self.compared: list[Comparison] = []
         self.number_starts = [0]
         self.numbers: list[tuple[int, int, float]] = []
-        # For each column: predicate, whether it is valued, segments.
-        self.entries: list[list[tuple[int, bool, list[tuple[int, int]]]]] = [[] for _ in schema]
+        # For each column: predicate, whether it is valued, segments, line.
+        self.entries: list[list[tuple[int, bool, list[tuple[int, int]], int]]] = [
+            [] for _ in schema
+        ]
 
     def add(self, number: int, truth: Truth) -> None:
         """One predicate."""
+        before = len(self.nodes)
         self.roots.append(self._node(truth, kernels.MET, kernels.MISSED))
+        new = self.nodes[before:]
         self.rising.append(not _has_is(truth))
         valued: set[int] = set()
         tests: dict[int, list[NDArray[np.uint8]]] = {}
@@ -123,7 +128,23 @@ class _Compiler:
                 tests.setdefault(leaf.position, []).append(self._truths(leaf))
         for column in sorted(columns_of_truth(truth)):
             segments = [] if column in valued else _runs(np.stack(tests[column]))
-            self.entries[column].append((number, column in valued, segments))
+            line = self._line(column, new) if column in valued else -1
+            self.entries[column].append((number, column in valued, segments, line))
+
+    def _line(self, column: int, nodes: list[tuple[int, int, int, int]]) -> int:
+        """The one comparison among some nodes that looks at a column, if it is linear in it."""
+        found: set[int] = set()
+        for _, _, leaf, _ in nodes:
+            if leaf == column:
+                return -1
+            if leaf < 0 and column in _columns_of(self.compared[-1 - leaf]):
+                found.add(-1 - leaf)
+        if len(found) != 1:
+            return -1
+        (number,) = found
+        comparison = self.compared[number]
+        degrees = {_degree(side, column) for side in (comparison.left, comparison.right)}
+        return number if max(degrees) == 1 else -1
 
     def _node(self, truth: Truth, met: int, missed: int) -> int:
         """A node that goes one way if something is true, and the other if not."""
@@ -180,6 +201,7 @@ class _Compiler:
     def _comparison(self, comparison: Comparison) -> int:
         if comparison not in self.comparisons:
             self.comparisons[comparison] = len(self.comparisons)
+            self.compared.append(comparison)
             self._number(comparison.left)
             self._number(comparison.right)
             self.number_starts.append(len(self.numbers))
@@ -198,11 +220,11 @@ class _Compiler:
     def finish(self, queries: NDArray[np.int64]) -> Clauses:
         """All of them."""
         flat = [entry for entries in self.entries for entry in entries]
-        segments = [segment for _, _, each in flat for segment in each]
+        segments = [segment for _, _, each, _ in flat for segment in each]
         operators = [COMPARISONS.index(each.operator) for each in self.comparisons]
         compared = np.zeros((len(self.comparisons), len(self.schema)), dtype=np.bool_)
         for number, each in enumerate(self.comparisons):
-            compared[number, [*(columns_of_number(each.left) | columns_of_number(each.right))]] = 1
+            compared[number, [*_columns_of(each)]] = 1
         return Clauses(
             queries=np.asarray(queries, dtype=np.int64),
             roots=np.array(self.roots, dtype=np.int64),
@@ -221,10 +243,29 @@ class _Compiler:
             segment_starts=_starts([len(each[2]) for each in flat]),
             firsts=np.array([low for low, _ in segments], dtype=np.int64),
             lasts=np.array([high for _, high in segments], dtype=np.int64),
+            lines=np.array([each[3] for each in flat], dtype=np.int64),
             valued_columns=np.array(
-                [any(valued for _, valued, _ in each) for each in self.entries], dtype=np.bool_
+                [any(valued for _, valued, _, _ in each) for each in self.entries], dtype=np.bool_
             ),
         )
+
+
+def _columns_of(comparison: Comparison) -> set[int]:
+    return columns_of_number(comparison.left) | columns_of_number(comparison.right)
+
+
+def _degree(number: Number, column: int) -> int:
+    """0 if a number does not look at a column, 1 if it is linear in it, more if neither."""
+    if column not in columns_of_number(number):
+        return 0
+    if isinstance(number, Arithmetic):
+        degrees = [_degree(part, column) for part in number.parts]
+        if number.operator in ("+", "-"):
+            return max(degrees)
+        if number.operator == "*":
+            return sum(degrees)
+        return degrees[0] if number.operator == "/" and degrees[1] == 0 else 2
+    return 1
 
 
 def _has_is(truth: Truth) -> bool:

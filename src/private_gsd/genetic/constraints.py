@@ -1,0 +1,125 @@
+"""Constraints: a schema's rules as the search keeps them, and rows to begin with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from private_gsd.errors import SearchError
+from private_gsd.genetic.domain import columns_of, random_table
+from private_gsd.genetic.layout import starts_of
+from private_gsd.kernels.cells import fill_atoms
+from private_gsd.kernels.rules import Rules as Kernel
+from private_gsd.kernels.rules import count_broken, scatter
+from private_gsd.sql.rules import Rules, UndecidedError, check_rules
+from private_gsd.workloads.programs import compiled, cuts_of_truths, depth_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from private_gsd.kernels.cells import Columns
+    from private_gsd.schema import Schema
+
+    Matrix = NDArray[np.float64]
+
+# So many rows are made one by one, each by narrowing what the rules leave; all others come of
+# them, their values drawn anew so many times.
+POOL = 500
+ROUNDS = 10
+
+_POOL = 2**60  # seeds that are no table's
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Rows that keep some rules, and the rules, for tables of such rows.
+
+    Attributes:
+        rules: The rules.
+        kernel: The kernels' view of them.
+        rows: The rows, encoded.
+        depth: How many numbers a rule's program holds at most.
+    """
+
+    rules: Rules
+    kernel: Kernel
+    rows: Matrix
+    depth: int
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        cuts: Sequence[NDArray[np.float64]],
+        free: NDArray[np.int64],
+        seed: int,
+    ) -> Pool | None:
+        """The pool of a schema; none, if it has no rules.
+
+        Args:
+            schema: The schema.
+            cuts: Where each column is cut; all breaks of rules are among them.
+            free: The columns that may change.
+            seed: Of the search.
+        """
+        rules = check_rules(schema)
+        if not rules.texts:
+            return None
+        rng = np.random.default_rng([seed, _POOL])
+        try:
+            found = [rules.find(rng) for _ in range(POOL)]
+        except UndecidedError:
+            found = [None]
+        if any(row is None for row in found):
+            raise SearchError("no row was found that meets the schema's constraints")
+        return cls(rules, kernel_of(rules, cuts, free), np.array(found), depth_of(rules.truths))
+
+    def fill(self, columns: Columns, seed: int, number: int, values: Matrix) -> None:
+        """Fill a table with rows that keep the rules."""
+        scatter(self.kernel, columns, self.rows, ROUNDS, seed, number, values, np.zeros(self.depth))
+
+
+def kernel_of(rules: Rules, cuts: Sequence[NDArray[np.float64]], free: NDArray[np.int64]) -> Kernel:
+    """The kernels' view of some rules."""
+    may = set(free.tolist())
+    blocks = {*rules.blocks, *(columns for columns in rules.columns if len(columns) > 1)}
+    kept = [tuple(each for each in block if each in may) for block in sorted(blocks)]
+    kept = [block for block in dict.fromkeys(kept) if block]
+    tied = sorted({column for block in rules.blocks for column in block} & may)
+    return Kernel(
+        compiled(rules.schema, rules.truths, np.arange(len(rules.truths)), cuts),
+        np.array(tied, dtype=np.int64),
+        starts_of([len(block) for block in kept]),
+        np.array([column for block in kept for column in block], dtype=np.int64),
+    )
+
+
+def broken_rules(schema: Schema, values: Matrix) -> dict[str, int]:
+    """The rules that some rows of an encoded table break, and how many rows do."""
+    rules = check_rules(schema)
+    if not rules.texts:
+        return {}
+    cuts = _cuts(schema)
+    atoms = np.empty(values.shape, dtype=np.int32)
+    fill_atoms(columns_of(schema, cuts), values, atoms)
+    broken = np.zeros(len(rules.texts), dtype=np.int64)
+    kernel = kernel_of(rules, cuts, np.arange(len(schema)))
+    count_broken(kernel, values, atoms, np.zeros(depth_of(rules.truths)), broken)
+    return {text: int(number) for text, number in zip(rules.texts, broken, strict=True) if number}
+
+
+def first_table(schema: Schema, rows: int, seed: int) -> Matrix:
+    """A table of values drawn without preference, of rows that keep the schema's rules."""
+    cuts = _cuts(schema)
+    pool = Pool.of(schema, cuts, np.arange(len(schema)), seed)
+    return random_table(columns_of(schema, cuts), rows, seed, pool=pool)
+
+
+def _cuts(schema: Schema) -> list[NDArray[np.float64]]:
+    """Where rules cut the columns."""
+    found = cuts_of_truths(schema, check_rules(schema).truths)
+    return [np.array(sorted(each), dtype=np.float64) for each in found]

@@ -1,0 +1,173 @@
+"""Programs: conditions on a row as small branching programs.
+
+A program is a graph of leaves. Each leaf is a test, which looks up the atom of one column, or a
+comparison of numbers, which runs a postfix program over the row's values; met or not, it says which
+leaf is next, or that the condition is met or not. Few leaves are looked at for most rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from private_gsd.kernels.compiling import inlined
+
+VALUE, CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE, ABSOLUTE, COALESCE = range(8)
+LESS, LESS_EQUAL, MORE, MORE_EQUAL, EQUAL, UNEQUAL = range(6)
+# Where a program may end.
+MET, MISSED = -1, -2
+# What a column's leaves are taken for: as they are, or all met, or all missed.
+AS_IS, ALL_MISSED, ALL_MET = -1, 0, 1
+
+
+class Clauses(NamedTuple):
+    """Predicates, as programs, and as edits need them.
+
+    An entry is a column within a predicate. Where only tests look at the column, an entry has
+    segments: runs of atoms that look the same to the predicate. Where a comparison looks at the
+    number itself, it is valued, and has none.
+    """
+
+    queries: Any
+    """For each predicate, the query."""
+    roots: Any
+    """For each predicate, its first node."""
+    nodes: Any
+    """For each node: where to go if its leaf is missed, and if it is met; the column of a test, or,
+    below 0, the comparison; where the test's table begins."""
+    tables: Any
+    """For each test and atom, whether it is met."""
+    operators: Any
+    """For each comparison, how it compares."""
+    number_starts: Any
+    """For each comparison, where its numbers' program begins; one more than comparisons."""
+    number_codes: Any
+    """For each step of numbers, what it does."""
+    number_columns: Any
+    """For each step of numbers, the column."""
+    constants: Any
+    """For each step of numbers, the constant, or the factor of the column's value."""
+    compared: Any
+    """For each comparison and column, whether it looks at the column."""
+    entry_starts: Any
+    """Where each column's entries begin; one more than columns."""
+    entries: Any
+    """For each entry, the predicate."""
+    valued: Any
+    """For each entry, whether the number itself counts."""
+    rising: Any
+    """For each predicate, whether it is met all the more, the more of its leaves are."""
+    segment_starts: Any
+    """Where each entry's segments begin; one more than entries."""
+    firsts: Any
+    """For each segment, its first atom."""
+    lasts: Any
+    """For each segment, the first atom after it."""
+    lines: Any
+    """For each entry, the comparison that alone looks at the column and is linear in it, or -1."""
+    valued_columns: Any
+    """For each column, whether any of its entries is valued."""
+
+
+@inlined
+def _reckon(clauses, comparison, values, column, value, numbers):  # type: ignore[no-untyped-def]
+    """The two numbers that a comparison compares, as the first two of ``numbers``."""
+    top = 0
+    for step in range(clauses.number_starts[comparison], clauses.number_starts[comparison + 1]):
+        code = clauses.number_codes[step]
+        if code == VALUE:
+            each = clauses.number_columns[step]
+            number = value if each == column else values[each]
+            numbers[top] = number * clauses.constants[step]
+            top += 1
+        elif code == CONSTANT:
+            numbers[top] = clauses.constants[step]
+            top += 1
+        elif code == ABSOLUTE:
+            numbers[top - 1] = abs(numbers[top - 1])
+        else:
+            top -= 1
+            left, right = numbers[top - 1], numbers[top]
+            if code == ADD:
+                left = left + right
+            elif code == SUBTRACT:
+                left = left - right
+            elif code == MULTIPLY:
+                left = left * right
+            elif code == DIVIDE:
+                left = np.nan if right == 0 else left / right
+            elif left != left:
+                left = right
+            numbers[top - 1] = left
+
+
+@inlined
+def compares(operator, left, right):  # type: ignore[no-untyped-def]
+    """Whether two numbers compare so; not where one is null."""
+    if operator == LESS:
+        return left < right
+    if operator == LESS_EQUAL:
+        return left <= right
+    if operator == MORE:
+        return left > right
+    if operator == MORE_EQUAL:
+        return left >= right
+    if operator == EQUAL:
+        return left == right
+    return left != right and left == left and right == right
+
+
+@inlined
+def _holds(clauses, comparison, values, column, value, numbers):  # type: ignore[no-untyped-def]
+    """Whether a comparison holds for a row, one of its values replaced; not so where null is."""
+    _reckon(clauses, comparison, values, column, value, numbers)
+    return compares(clauses.operators[comparison], numbers[0], numbers[1])
+
+
+@inlined
+def line_of(clauses, comparison, values, column, numbers):  # type: ignore[no-untyped-def]
+    """Left less right, as slope and offset of a line over one column; for linear comparisons."""
+    slope = offset = 0.0
+    for point in range(2):  # a loop, since each call is compiled in place
+        _reckon(clauses, comparison, values, column, np.float64(point), numbers)
+        difference = numbers[0] - numbers[1]
+        if point == 0:
+            offset = difference
+        slope = difference - offset
+    return slope, offset
+
+
+@inlined
+def met_by(clauses, predicate, values, atoms, column, value, atom, forced, numbers):  # type: ignore[no-untyped-def]
+    """Whether a row meets a predicate, one of its values replaced.
+
+    Args:
+        clauses: The predicates.
+        predicate: Which.
+        values: The row.
+        atoms: Its atoms.
+        column: The column whose value is replaced, or -1.
+        value: By what.
+        atom: By which atom.
+        forced: What leaves that look at the column are taken for instead.
+        numbers: Room.
+    """
+    node = np.int64(clauses.roots[predicate])
+    while node >= 0:
+        place = np.uint64(node)
+        leaf = np.int64(clauses.nodes[place, 2])
+        if leaf >= 0:
+            if leaf != column:
+                start = np.int64(clauses.nodes[place, 3])
+                met = clauses.tables[np.uint64(start + np.int64(atoms[np.uint64(leaf)]))]
+            elif forced >= 0:
+                met = np.uint8(forced)
+            else:
+                met = clauses.tables[np.uint64(np.int64(clauses.nodes[place, 3]) + atom)]
+        elif forced >= 0 and clauses.compared[-1 - leaf, column]:
+            met = np.uint8(forced)
+        else:
+            met = np.uint8(_holds(clauses, -1 - leaf, values, column, value, numbers))
+        node = np.int64(clauses.nodes[place, np.uint64(met)])
+    return node == MET

@@ -1,0 +1,237 @@
+"""Rules: which values a row may have beside its others, and rows drawn and changed within them.
+
+Every row that these kernels are given keeps all rules, and every row that they leave does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from private_gsd.kernels.cells import atom_of, draw_any, draw_between
+from private_gsd.kernels.compiling import inlined, kernel, optional
+from private_gsd.kernels.draws import begin, below, uniform
+from private_gsd.kernels.programs import (
+    ALL_MET,
+    AS_IS,
+    EQUAL,
+    LESS,
+    LESS_EQUAL,
+    MORE,
+    MORE_EQUAL,
+    UNEQUAL,
+    Clauses,
+    line_of,
+    met_by,
+)
+
+
+class Rules(NamedTuple):
+    """Rules, as programs that each row meets, and the columns that they tie together."""
+
+    clauses: Clauses
+    """The rules; an entry of a column is a rule that looks at it."""
+    tied: Any
+    """The columns that any rule looks at, and that may change."""
+    block_starts: Any
+    """Where each block's columns begin; one more than blocks."""
+    block_columns: Any
+    """For each block, columns that are changed together."""
+
+
+@inlined
+def _met_all(clauses, values, atoms, column, value, atom, numbers):  # type: ignore[no-untyped-def]
+    """Whether a row keeps all rules of a column (or all there are), one of its values replaced."""
+    begin_at, end = 0, clauses.roots.size
+    if column >= 0:
+        begin_at, end = clauses.entry_starts[column], clauses.entry_starts[column + 1]
+    for place in range(begin_at, end):
+        rule = clauses.entries[place] if column >= 0 else place
+        if not met_by(clauses, rule, values, atoms, column, value, atom, AS_IS, numbers):
+            return False
+    return True
+
+
+@optional(True)
+def keeps(rules, values, atoms, column, value, atom, numbers):  # type: ignore[no-untyped-def]
+    """Whether a row keeps the rules if one of its values is replaced."""
+    return _met_all(rules.clauses, values, atoms, column, value, atom, numbers)
+
+
+@optional(False)
+def ruled_by_number(rules, column):  # type: ignore[no-untyped-def]
+    """Whether any rule looks at the numbers in a column, not only at their atoms."""
+    return rules.clauses.valued_columns[column]
+
+
+@optional(None)
+def bar_atoms(rules, values, atoms, column, numbers, scores):  # type: ignore[no-untyped-def]
+    """Score atoms that break a rule at minus infinity; rules that look at numbers aside."""
+    clauses = rules.clauses
+    for entry in range(clauses.entry_starts[column], clauses.entry_starts[column + 1]):
+        if clauses.valued[entry]:
+            continue
+        rule = clauses.entries[entry]
+        for segment in range(clauses.segment_starts[entry], clauses.segment_starts[entry + 1]):
+            low, high = clauses.firsts[segment], clauses.lasts[segment]
+            if not met_by(clauses, rule, values, atoms, column, 0.0, low, AS_IS, numbers):
+                for atom in range(low, high):
+                    scores[atom] = -np.inf
+
+
+@inlined
+def _fresh(rules, columns, values, atoms, column, stream, numbers):  # type: ignore[no-untyped-def]
+    """A value for a column, of those that rules with a line leave it, each as likely as another.
+
+    Other rules may still forbid it.
+    """
+    clauses = rules.clauses
+    low, high = -np.inf, np.inf
+    for entry in range(clauses.entry_starts[column], clauses.entry_starts[column + 1]):
+        comparison = clauses.lines[entry]
+        if comparison < 0:
+            continue
+        rule = clauses.entries[entry]
+        free = must = True
+        for forced in range(2):  # a loop, since each call is compiled in place
+            met = met_by(clauses, rule, values, atoms, column, 0.0, 0, forced, numbers)
+            free &= met
+            if forced == ALL_MET:
+                must = met
+        if free:
+            continue
+        slope, offset = line_of(clauses, comparison, values, column, numbers)
+        if slope == 0 or slope != slope or offset != offset:
+            continue
+        edge = -offset / slope
+        operator = clauses.operators[comparison]
+        below_edge = (operator == LESS) | (operator == LESS_EQUAL)
+        above_edge = (operator == MORE) | (operator == MORE_EQUAL)
+        if operator == (EQUAL if must else UNEQUAL):
+            low, high = max(low, edge), min(high, edge)
+        elif below_edge | above_edge:
+            # Which side of the edge is allowed: turned by a falling line, and by a rule that is
+            # kept where the comparison does not hold.
+            if (below_edge != (slope < 0)) == must:
+                high = min(high, edge)
+            else:
+                low = max(low, edge)
+    if low == -np.inf and high == np.inf:
+        return draw_any(columns, column, stream)
+    if columns.chances[column] > 0 and uniform(stream) < columns.chances[column]:
+        return np.nan
+    return draw_between(columns, column, low, high, stream)
+
+
+@optional(0.0)
+def draw_ruled(rules, columns, values, atoms, column, stream, numbers):  # type: ignore[no-untyped-def]
+    """A fresh value for a column that rules look at, likely to be allowed."""
+    return _fresh(rules, columns, values, atoms, column, stream, numbers)
+
+
+@inlined
+def _redraw(rules, columns, values, atoms, column, stream, numbers):  # type: ignore[no-untyped-def]
+    """Give a column of a row a fresh value that keeps the rules, if one is met with soon."""
+    size = columns.starts[column + 1] - columns.starts[column]
+    first = below(stream, size)
+    for attempt in range(min(size, 16) if columns.discrete[column] else 4):
+        if columns.discrete[column]:  # codes in turn, from a random one on
+            atom = (first + attempt) % size
+            value = np.nan if atom == columns.nulls[column] else np.float64(atom)
+        else:
+            value = _fresh(rules, columns, values, atoms, column, stream, numbers)
+            atom = atom_of(columns, column, value)
+        if _met_all(rules.clauses, values, atoms, column, value, atom, numbers):
+            values[column] = value
+            atoms[column] = atom
+            return True
+    return False
+
+
+@kernel
+def scatter(rules, columns, pool, rounds, seed, number, values, numbers):  # type: ignore[no-untyped-def]
+    """Fill a table with rows that keep the rules.
+
+    Each begins as a row of a pool, which does. Then its values are drawn anew, one after the other,
+    each among those that are allowed beside the others.
+
+    Args:
+        rules: The rules.
+        columns: What values the columns have.
+        pool: Rows that keep the rules.
+        rounds: How often each value is drawn anew.
+        seed: Of the search.
+        number: Which table this is.
+        values: The table; written.
+        numbers: Room.
+    """
+    stream = np.empty(1, dtype=np.uint64)
+    atoms = np.empty(values.shape[1], dtype=np.int32)
+    ties = np.zeros(values.shape[1], dtype=np.bool_)
+    for place in range(rules.tied.size):
+        ties[rules.tied[place]] = True
+    for row in range(values.shape[0]):
+        begin(stream, seed, number, row)
+        first = below(stream, pool.shape[0])
+        for column in range(values.shape[1]):
+            value = pool[first, column] if ties[column] else draw_any(columns, column, stream)
+            values[row, column] = value
+            atoms[column] = atom_of(columns, column, value)
+        for _ in range(rounds * rules.tied.size):
+            column = rules.tied[below(stream, rules.tied.size)]
+            _redraw(rules, columns, values[row], atoms, column, stream, numbers)
+
+
+@inlined
+def propose_block(rules, columns, state, number, values, atoms, stream, numbers):  # type: ignore[no-untyped-def]
+    """Change some columns of a row together: from another row, or afresh and then mended.
+
+    Args:
+        rules: The rules.
+        columns: What values the columns have.
+        state: The table.
+        number: The row.
+        values: The row as it might be; written.
+        atoms: Its atoms; written.
+        stream: Of random numbers.
+        numbers: Room.
+
+    Returns:
+        The block, or -1 if nothing came of it.
+    """
+    for column in range(values.size):
+        values[column] = state.values[number, column]
+        atoms[column] = state.atoms[number, column]
+    block = below(stream, rules.block_starts.size - 1)
+    start, end = rules.block_starts[block], rules.block_starts[block + 1]
+    fresh = below(stream, 2) == 0
+    other = below(stream, state.values.shape[0])
+    lead = start + below(stream, end - start)
+    for place in range(start, end):
+        if fresh and place != lead:
+            continue
+        column = rules.block_columns[place]
+        value = draw_any(columns, column, stream) if fresh else state.values[other, column]
+        values[column] = value
+        atoms[column] = atom_of(columns, column, value)
+    first = below(stream, end - start)
+    for step in range(end - start + 1):
+        if _met_all(rules.clauses, values, atoms, -1, 0.0, 0, numbers):
+            return block
+        if not fresh or step == end - start:
+            return -1
+        place = start + (first + step) % (end - start)
+        if place != lead:
+            column = rules.block_columns[place]
+            _redraw(rules, columns, values, atoms, column, stream, numbers)
+    return -1
+
+
+@kernel
+def count_broken(rules, values, atoms, numbers, broken):  # type: ignore[no-untyped-def]
+    """Count for each rule the rows of a table that break it; added to."""
+    for row in range(values.shape[0]):
+        for rule in range(rules.clauses.roots.size):
+            if not met_by(rules.clauses, rule, values[row], atoms[row], -1, 0.0, 0, AS_IS, numbers):
+                broken[rule] += 1

@@ -1,0 +1,76 @@
+"""Evaluating: how true a condition is of one row; slow, and as plain as it can be."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from private_gsd.sql.expressions import (
+    FALSE,
+    TRUE,
+    UNKNOWN,
+    And,
+    Constant,
+    Is,
+    Known,
+    Not,
+    Or,
+    Test,
+    Value,
+    truth_at,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from private_gsd.sql.expressions import Number, Truth
+
+
+def truth_of(truth: Truth, row: Sequence[float]) -> int:
+    """How true a condition is of an encoded row."""
+    if isinstance(truth, Known):
+        return truth.truth
+    if isinstance(truth, Test):
+        value = row[truth.position]
+        if math.isnan(value):
+            return truth.null
+        if truth.breaks or len(truth.truths) == 1:
+            return truth_at(truth, value)
+        return truth.truths[int(value)]
+    if isinstance(truth, Not):
+        return 2 - truth_of(truth.part, row)
+    if isinstance(truth, Is):
+        return TRUE if truth_of(truth.part, row) == truth.truth else FALSE
+    if isinstance(truth, And):
+        return min(truth_of(part, row) for part in truth.parts)
+    if isinstance(truth, Or):
+        return max(truth_of(part, row) for part in truth.parts)
+    left, right = number_of(truth.left, row), number_of(truth.right, row)
+    if math.isnan(left) or math.isnan(right):
+        return UNKNOWN
+    holds = {
+        "<": left < right,
+        "<=": left <= right,
+        ">": left > right,
+        ">=": left >= right,
+        "=": left == right,
+        "<>": left != right,
+    }[truth.operator]
+    return TRUE if holds else FALSE
+
+
+def number_of(number: Number, row: Sequence[float]) -> float:
+    """A number made of a row's values; NaN is null."""
+    if isinstance(number, Value):
+        return row[number.position] * number.factor
+    if isinstance(number, Constant):
+        return number.number
+    parts = [number_of(part, row) for part in number.parts]
+    if number.operator == "abs":
+        return abs(parts[0])
+    one, other = parts
+    if number.operator == "coalesce":
+        return other if math.isnan(one) else one
+    if number.operator == "/":
+        return math.nan if other == 0 else one / other
+    return {"+": one + other, "-": one - other, "*": one * other}[number.operator]

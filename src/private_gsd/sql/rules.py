@@ -1,0 +1,225 @@
+"""Rules: what every row of every output meets; whether any row can, and rows that do.
+
+A rule is broken where it is false, as with SQL's CHECK: a null that leaves it unknown is allowed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from private_gsd.errors import SchemaError, WorkloadError
+from private_gsd.sql.evaluating import truth_of
+from private_gsd.sql.expressions import TRUE, columns_of_truth
+from private_gsd.sql.narrowing import PASSES, narrowed, passing, wanted
+from private_gsd.sql.reading import parse_predicate
+from private_gsd.sql.regions import Region
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from private_gsd.schema import Schema
+    from private_gsd.sql.expressions import Truth
+    from private_gsd.sql.narrowing import Box
+
+# How many boxes are looked at before it is given up to find a row, or a proof that there is none.
+PATIENCE = 3000
+# How often a row is begun by random values, each narrowing the next, before boxes are searched.
+DIVES = 20
+TRIES = 3
+
+
+class UndecidedError(Exception):
+    """Neither a row nor a proof was found."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Rules of a schema.
+
+    Attributes:
+        schema: The schema.
+        texts: The rules, as written.
+        truths: Whether each is kept: met or not, never unknown.
+    """
+
+    schema: Schema
+    texts: tuple[str, ...]
+    truths: tuple[Truth, ...]
+    _needed: tuple[Truth, ...] = field(repr=False)
+
+    @property
+    def columns(self) -> list[tuple[int, ...]]:
+        """For each rule, its columns."""
+        return [tuple(sorted(columns_of_truth(truth))) for truth in self.truths]
+
+    @property
+    def blocks(self) -> list[tuple[int, ...]]:
+        """Columns that rules tie together, directly or through others."""
+        blocks: list[set[int]] = []
+        for columns in self.columns:
+            mine = set(columns)
+            apart = []
+            for block in blocks:
+                if block & mine:
+                    mine |= block
+                else:
+                    apart.append(block)
+            blocks = [*apart, mine] if mine else apart
+        return [tuple(sorted(block)) for block in blocks]
+
+    def some(self, places: Sequence[int]) -> Rules:
+        """Some of the rules."""
+        return Rules(
+            self.schema,
+            tuple(self.texts[place] for place in places),
+            tuple(self.truths[place] for place in places),
+            tuple(self._needed[place] for place in places),
+        )
+
+    def broken(self, row: Sequence[float]) -> list[str]:
+        """The rules that an encoded row breaks; slow."""
+        return [
+            text
+            for text, truth in zip(self.texts, self.truths, strict=True)
+            if truth_of(truth, row) != TRUE
+        ]
+
+    def find(self, rng: np.random.Generator) -> NDArray[np.float64] | None:
+        """An encoded row that keeps all rules, drawn at random; None where there is none.
+
+        Raises:
+            UndecidedError: If it takes too long to know.
+        """
+        box = {place: Region.of(column) for place, column in enumerate(self.schema)}
+        tied = {place for columns in self.columns for place in columns}
+        for _ in range(DIVES):
+            found = self._dive(box, tied, rng)
+            if found is not None:
+                return found
+        return _Search(self, rng).find(box)
+
+    def _dive(
+        self, box: Box, tied: set[int], rng: np.random.Generator
+    ) -> NDArray[np.float64] | None:
+        """Give each column a random value of what the ones before it leave."""
+        left = narrowed(self.needed, box)
+        if left is None:
+            return None
+        for place in rng.permutation(sorted(tied)).tolist():
+            if left[place].single:
+                continue
+            for _ in range(TRIES):
+                after = narrowed(self.needed, {**left, place: left[place].pick(rng)})
+                if after is not None:
+                    left = after
+                    break
+            else:
+                return None
+        return self._row(left, rng)
+
+    def _row(self, box: Box, rng: np.random.Generator) -> NDArray[np.float64] | None:
+        """A row of a box that leaves tied columns one value, if it keeps the rules."""
+        row = np.array([box[place].draw(rng) for place in range(len(self.schema))])
+        return None if self.broken(row.tolist()) else row
+
+    @property
+    def needed(self) -> list[Truth]:
+        """What narrows the columns; each holds wherever its rule is kept."""
+        return list(self._needed)
+
+
+class _Search:
+    """A search through boxes, each cut in two; complete, if it comes to its end."""
+
+    def __init__(self, rules: Rules, rng: np.random.Generator) -> None:
+        self.rules = rules
+        self.rng = rng
+        self.left = PATIENCE
+        self.tied = {place for columns in rules.columns for place in columns}
+
+    def find(self, box: Box) -> NDArray[np.float64] | None:
+        boxes = [box]
+        missed = False  # a box that is all but a point was tried, and was not proven empty
+        while boxes:
+            if self.left == 0:
+                raise UndecidedError
+            self.left -= 1
+            after = narrowed(self.rules.needed, boxes.pop())
+            if after is None:
+                continue
+            open_ = [place for place in sorted(self.tied) if not after[place].single]
+            for _ in range(TRIES):
+                row = self.rules._row(after, self.rng)
+                if row is not None:
+                    return row
+            if not open_:
+                missed |= any(not after[place].grid for place in self.tied)
+                continue
+            place = open_[int(self.rng.integers(len(open_)))]
+            halves = list(after[place].halves())
+            if self.rng.random() < 0.5:
+                halves.reverse()
+            boxes += [{**after, place: half} for half in halves]
+        if missed:
+            raise UndecidedError
+        return None
+
+
+@lru_cache(maxsize=64)
+def rules_of(schema: Schema) -> Rules:
+    """The rules of a schema, parsed.
+
+    Args:
+        schema: The schema.
+    """
+    truths = []
+    for number, text in enumerate(schema.constraints, start=1):
+        try:
+            truths.append(parse_predicate(schema, text))
+        except WorkloadError as error:
+            words = str(error).replace("in the predicate", f"in rule {number} of constraints", 1)
+            raise SchemaError(words) from None
+    kept = tuple(passing(truth) for truth in truths)
+    return Rules(
+        schema, tuple(schema.constraints), kept, tuple(wanted(truth, PASSES) for truth in truths)
+    )
+
+
+@lru_cache(maxsize=64)
+def check_rules(schema: Schema) -> Rules:
+    """The rules of a schema, if there are rows that keep them all.
+
+    Rules that no row keeps are named, and no more of them than it takes.
+    """
+    rules = rules_of(schema)
+    places = list(range(len(rules.texts)))
+    proven = _fails(rules, places)
+    if proven is None:
+        return rules
+    for place in list(places):  # without it, do the others still fail?
+        others = [each for each in places if each != place]
+        again = _fails(rules, others) if others else None
+        if again is not None and again >= proven:
+            places = others
+    words = "\n".join(f"  {place + 1}: {rules.texts[place]}" for place in places)
+    if proven:
+        what = "no row can meet this rule" if len(places) == 1 else "no row can meet these rules"
+        what += "" if len(places) == 1 else " together"
+    else:
+        what = "no row was found that meets these rules, in a long search"
+    raise SchemaError(f"constraints: {what}; change or remove one:\n{words}")
+
+
+def _fails(rules: Rules, places: list[int]) -> bool | None:
+    """Whether some rules fail: True if proven, False if no row was found; None if there is one."""
+    some = rules.some(places)
+    try:
+        return True if some.find(np.random.default_rng(0)) is None else None
+    except UndecidedError:
+        return False
