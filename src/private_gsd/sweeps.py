@@ -29,6 +29,7 @@ from private_gsd.privacy.mechanisms import InsecureSeededNoise, SecureNoise
 from private_gsd.privacy.plan import plan_one_shot
 from private_gsd.privacy.runs import LedgerRun
 from private_gsd.running import StepAccountant
+from private_gsd.sql.rules import check_rules
 from private_gsd.workloads import Workload
 from private_gsd.workloads.checks import whole
 from private_gsd.workloads.specs import workload_of
@@ -156,6 +157,7 @@ class Sweep:
                 "the schema is a draft, learned from the data, and a release would disclose it; "
                 "replace it by public knowledge"
             )
+        check_rules(self.workload.schema)
         runs = [
             _Planned(epsilon, seed, dict(each), self)
             for epsilon, seed, each in itertools.product(epsilons, seeds, settings)

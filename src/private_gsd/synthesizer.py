@@ -36,6 +36,7 @@ from private_gsd.release import Release
 from private_gsd.running import Runner
 from private_gsd.schema import Schema
 from private_gsd.sources import Source, open_source
+from private_gsd.sql.rules import check_rules
 from private_gsd.workloads import Neighbours, Workload
 from private_gsd.workloads.checks import whole
 from private_gsd.workloads.serial import dump_workload
@@ -376,6 +377,7 @@ class Synthesizer:
                 "release would disclose them; replace them by public knowledge, and delete the "
                 "line 'drafted = true'"
             )
+        check_rules(self.schema)
         mechanism = self._mechanism()
         self.epochs, self.groups = mechanism.epochs, mechanism.groups
         self.rows = GeneticConfig(rows=self.rows).rows

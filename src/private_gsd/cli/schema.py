@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,9 +13,11 @@ from rich.markup import escape
 from private_gsd.cli import options, output
 from private_gsd.encoding import Encoder, Invalid, Problems
 from private_gsd.errors import SchemaError
+from private_gsd.genetic.constraints import broken_rules
 from private_gsd.schema import Schema, toml
 from private_gsd.schema.schema import read_foreign
 from private_gsd.sources import open_source
+from private_gsd.sql.rules import check_rules
 
 app = typer.Typer(no_args_is_help=True, help="Draft, check and convert schema files.")
 
@@ -54,6 +57,7 @@ def check(
 ) -> None:
     """Check a schema file, and a table against it. Nothing of the table is shown but errors."""
     schema = Schema.read(schema_file)
+    check_rules(schema)
     encoder = Encoder(schema, invalid=invalid)
     if schema.drafted:
         output.err.print(f"[bold red]DRAFT.[/] {toml.DRAFT_WARNING}")
@@ -64,14 +68,19 @@ def check(
         source = open_source(options.table_of(data, query), schema)
     start = time.perf_counter()
     problems, rows = Problems(), 0
+    broken: Counter[str] = Counter()
     for batch in output.with_progress(source.batches(), "Checking", source.rows):
-        source.encode(batch, encoder, problems)
+        matrix = source.encode(batch, encoder, problems)
         rows += batch.num_rows
+        if schema.constraints and not problems:
+            broken.update(broken_rules(schema, matrix))
     if problems:
         raise problems.error(source.name)
     seconds = time.perf_counter() - start
     for name, number in problems.coerced.items():
         output.note(f"column {name!r}: {number:,} values were moved into the domain")
+    for rule, number in broken.items():
+        output.note(f"{number:,} rows break the rule {rule!r}; no synthetic row will")
     output.out.print(f"{escape(source.name)}: all {rows:,} rows {_fit(problems)} ({seconds:.1f} s)")
 
 

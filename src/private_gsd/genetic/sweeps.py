@@ -128,22 +128,19 @@ class Sweeps:
             loss = self._objective.loss(state)
             losses[:, place] = loss * unit
             slices = Slices()
+            problem = self._objective.problem
             for generation in range(min(ISLAND_SWEEPS, self._config.generations)):
                 permute(seed, generation, ORDERS, order)
                 before = loss
                 for piece in slices.of(len(part)):
                     if stopping.is_set():
                         return
-                    problem = self._objective.problem
                     change, _, tried = sweep(problem, state, order[piece], seed, generation, row)
                     loss += change
                     edits[place] += tried
                     losses[1, place] = loss * unit
-                    if problem.rules:
-                        loss += relink(
-                            *(problem, state, order[piece], piece.start, seed, generation),
-                            *(LINKS, row),
-                        )[0]
+                if problem.rules:
+                    relink(problem, state, order, 0, seed, generation, LINKS, row)
                 loss = self._objective.loss(state)
                 if self._config.settled(before, loss):
                     break

@@ -1,0 +1,208 @@
+"""Rules: rows that keep them are found, and if there are none, the reason is named."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from private_gsd import Categorical, Date, Integer, Real, Schema
+from private_gsd.answering import count
+from private_gsd.errors import SchemaError
+from private_gsd.genetic.domain import columns_of, random_table
+from private_gsd.sql import expressions
+from private_gsd.sql.evaluating import truth_of
+from private_gsd.sql.expressions import TRUE
+from private_gsd.sql.narrowing import ALL, narrowed, passing, wanted
+from private_gsd.sql.reading import parse_predicate
+from private_gsd.sql.regions import Region
+from private_gsd.sql.rules import UndecidedError, check_rules, rules_of
+from private_gsd.workloads import predicates
+from tests.workloads.random_sql import predicates_of
+from tests.workloads.test_predicates import SCHEMA
+
+SETS = [frozenset(each) for each in ({0}, {1}, {2}, {0, 1}, {1, 2}, {0, 2})]
+WARD = Schema(
+    [
+        Integer("age", lower=0, upper=120),
+        Categorical("marital", values=["single", "married", "widowed"], nullable=True),
+        Integer("a", lower=0, upper=10_000),
+        Integer("b", lower=0, upper=10_000),
+        Integer("total", lower=0, upper=20_000),
+        Real("x", lower=0, upper=1),
+        Real("y", lower=0, upper=1, decimals=2),
+        Date("admit", lower="2020-01-01", upper="2024-12-31"),  # type: ignore[arg-type]
+        Date("discharge", lower="2020-01-01", upper="2024-12-31", nullable=True),  # type: ignore[arg-type]
+    ]
+)
+
+
+def ruled(*rules: str) -> Schema:
+    return Schema(WARD.columns, rules)
+
+
+def rows_of(
+    schema: Schema, rows: int, seed: int
+) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    return random_table(columns_of(schema, [np.empty(0)] * len(schema)), rows, seed)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_truth_of_is_what_the_kernels_count(seed: int) -> None:
+    texts = predicates_of(SCHEMA, 150, seed, compared=0.3)
+    rows = rows_of(SCHEMA, 60, seed)
+    truths = [parse_predicate(SCHEMA, text) for text in texts]
+    slow = [sum(truth_of(truth, row) == TRUE for row in rows.tolist()) for truth in truths]
+    assert count(predicates(SCHEMA, texts), np.asfortranarray(rows)).tolist() == slow
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_narrowing_takes_away_cannot_meet_the_condition(seed: int) -> None:
+    """For every set of truth values: rows that have one of them lie in what is left."""
+    rows = rows_of(SCHEMA, 40, seed).tolist()
+    whole = {place: Region.of(column) for place, column in enumerate(SCHEMA)}
+    taken = 0
+    for text in predicates_of(SCHEMA, 120, seed, compared=0.4):
+        truth = parse_predicate(SCHEMA, text)
+        for values in SETS:
+            condition = wanted(truth, values)
+            left = narrowed([condition], whole)
+            taken += left != whole
+            for row in rows:
+                if truth_of(truth, row) in values:
+                    assert truth_of(condition, row) == TRUE, (text, values, row)
+                    assert left is not None
+                    for place, value in enumerate(row):
+                        assert _holds(left[place], value), (text, values, place, value)
+    assert taken > 100  # it does take something away
+
+
+def _holds(region: Region, value: float) -> bool:
+    if np.isnan(value):
+        return region.null
+    return any(low <= value <= high for low, high in region.pieces)
+
+
+def test_everything_wanted_is_everything() -> None:
+    assert wanted(parse_predicate(SCHEMA, "age < 3"), ALL).truth == TRUE  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_rule_is_kept_where_it_is_not_false(seed: int) -> None:
+    rows = rows_of(SCHEMA, 40, seed).tolist()
+    for text in predicates_of(SCHEMA, 100, seed, compared=0.3):
+        truth = parse_predicate(SCHEMA, text)
+        kept = passing(truth)
+        for row in rows:
+            assert (truth_of(kept, row) == TRUE) == (truth_of(truth, row) >= 1), (text, row)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 3))
+def test_rows_are_found_wherever_there_are_some(seed: int, number: int) -> None:
+    """Random rules that a random row keeps: a row is found, and keeps them; never 'none'."""
+    rng = random.Random(seed)
+    rows = rows_of(SCHEMA, 5, seed).tolist()
+    texts = predicates_of(SCHEMA, 4 * number, rng.randrange(2**31), compared=0.3)
+    kept = [t for t in texts if truth_of(parse_predicate(SCHEMA, t), rows[0]) >= 1][:number]
+    rules = rules_of(Schema(SCHEMA.columns, kept))
+    try:
+        found = rules.find(np.random.default_rng(seed))
+    except UndecidedError:
+        return  # it never says that there is none
+    assert found is not None
+    assert rules.broken(found.tolist()) == []
+
+
+TIGHT = [
+    ["total = a + b"],
+    ["total = a + b", "b = 2 * a", "discharge - admit BETWEEN 1 AND 2", "discharge IS NOT NULL"],
+    ["a = 37 AND b = 21"],
+    ["a * b = total AND a > 100 AND b > 1"],
+    ["x < y AND y - x < 0.000001"],
+    ["x = y / 2"],
+    ["abs(a - b) < 3 AND a / b > 1.5 AND b > 0"],
+    ["age = 17 AND marital IS NULL AND a BETWEEN b AND b + 3 OR age = 118 AND total = 7"],
+    ["discharge = admit + 3 AND discharge IS NOT NULL AND admit > '2024-12-01'"],
+]
+
+
+@pytest.mark.parametrize("texts", TIGHT, ids=lambda texts: texts[0][:30])
+def test_tight_rules_are_met(texts: list[str]) -> None:
+    """Of uniform rows, fewer than one in 10,000 keeps these."""
+    rules = check_rules(ruled(*texts))
+    assert not [row for row in rows_of(WARD, 2000, 1).tolist() if not rules.broken(row)]
+    rng = np.random.default_rng(0)
+    found = [rules.find(rng) for _ in range(20)]
+    for row in found:
+        assert row is not None
+        assert rules.broken(row.tolist()) == []
+
+
+CONTRARY = [
+    (["age < 10", "marital = 'single'", "age > 20"], [1, 3], True),
+    (["a < b", "b < a"], [1, 2], True),
+    (["a + b + total = 40001"], [1], True),
+    (["marital IS NULL", "age > 5", "marital IS NOT NULL"], [1, 3], True),
+    (["FALSE"], [1], True),
+    (["a = b", "b = total", "total = a + 1"], [1, 2, 3], True),
+    (["discharge IS NOT NULL", "discharge < '2020-01-01'"], [1, 2], True),
+    (["x < y", "age > 3", "y < x"], [1, 3], False),
+    (["x * x = 0.5"], [1], False),
+    (["y * y = 0.3"], [1], True),
+]
+
+
+@pytest.mark.parametrize(("texts", "named", "proven"), CONTRARY, ids=lambda each: str(each)[:30])
+def test_rules_that_no_row_keeps_are_named(
+    texts: list[str], named: list[int], proven: bool
+) -> None:
+    with pytest.raises(SchemaError) as caught:
+        check_rules(ruled(*texts))
+    words = str(caught.value)
+    assert ("no row can meet" in words) == proven
+    assert [int(line.split(":")[0]) for line in words.splitlines()[1:]] == named
+
+
+def test_a_null_that_leaves_a_rule_unknown_keeps_it() -> None:
+    rules = check_rules(ruled("discharge >= admit", "marital = 'married'"))
+    row = [30.0, np.nan, 1.0, 1.0, 1.0, 0.5, 0.5, 18300.0, np.nan]
+    assert rules.broken(row) == []
+    row[8] = 18299.0
+    assert rules.broken(row) == ["discharge >= admit"]
+
+
+def test_bad_rules_are_named_and_marked() -> None:
+    with pytest.raises(SchemaError, match=r"in rule 2 of constraints, at character 1.*\n.*\n.*\^"):
+        check_rules(ruled("age < 3", "aeg < 3"))
+    with pytest.raises(SchemaError, match=r"rule 1 of constraints.*not supported"):
+        check_rules(ruled("age < (SELECT 3)"))
+
+
+def test_columns_that_rules_tie_together_are_blocks() -> None:
+    rules = check_rules(ruled("a < b", "b < total OR age > 5", "discharge >= admit", "x > 0.5"))
+    assert sorted(rules.blocks) == [(0, 2, 3, 4), (5,), (7, 8)]
+
+
+def test_regions_are_halved_without_loss() -> None:
+    whole = Region(((0.0, 5.0), (9.0, 9.0)), null=True, grid=1.0)
+    left = [whole]
+    singles = []
+    while left:
+        region = left.pop()
+        if region.single:
+            singles.append(region)
+        else:
+            left += region.halves()
+    numbers = sorted(region.hull[0] for region in singles if not region.null)
+    assert numbers == [0, 1, 2, 3, 4, 5, 9]
+    assert sum(region.null for region in singles) == 1
+
+
+def test_a_region_meets_a_test_as_rows_do() -> None:
+    test = expressions.Test(0, (2, 0, 2), 0, (0.25, 0.3))
+    region = Region(((0.0, 1.0),), null=True, grid=100.0).meet(test)
+    assert region.pieces == ((0.0, 0.24), (0.3, 1.0))
+    assert not region.null
