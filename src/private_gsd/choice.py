@@ -54,14 +54,15 @@ def choose_mechanism(
     workload: Workload, budget: Budget, rows: int, split: Split = "half"
 ) -> Mechanism:
     """One-shot, or adaptive where one-shot noise would drown everything."""
-    if noise_share(workload, budget, rows) > ADAPTIVE:
+    if noise_share(workload, budget, rows) > ADAPTIVE and (workload.units == 1).all():
         return Mechanism(name="adaptive", epochs=10, groups=1, split=split)
     return Mechanism(name="one-shot", split=split)
 
 
 def noise_share(workload: Workload, budget: Budget, rows: int) -> float:
     """The noise of a one-shot measurement on a count, as a share of the rows."""
-    return max(share.scale for share in plan_one_shot(workload, budget).shares) / rows
+    scales = [share.scale for share in plan_one_shot(workload, budget).shares]
+    return float((scales / workload.units).max()) / rows
 
 
 def few_triples(schema: Schema) -> bool:

@@ -73,6 +73,7 @@ class Forecast:
             squares = self.workload.squared_sensitivities(self.neighbours)
             known = {square: gaussian_scale(square or 1.0, units[0]) for square in set(squares)}
             scales = [known[square] for square in squares]
+        units_of = self.workload.units.tolist()
         return [
             GroupForecast(
                 self.workload.describe(group),
@@ -80,8 +81,11 @@ class Forecast:
                 units_to_rho(units[group]),
                 scales[group],
                 # How far from zero a normal variable is on average, and the largest of many.
-                scales[group] * math.sqrt(2 / math.pi) / self.people,
-                scales[group] * math.sqrt(2 * math.log(2 * int(queries))) / self.people,
+                scales[group] / units_of[group] * math.sqrt(2 / math.pi) / self.people,
+                scales[group]
+                / units_of[group]
+                * math.sqrt(2 * math.log(2 * int(queries)))
+                / self.people,
             )
             for group, queries in enumerate(self.workload.group_sizes)
         ]

@@ -226,6 +226,11 @@ def adaptive_units(
 
     There are no more epochs than it takes to measure everything.
     """
+    if (workload.units != 1).any():
+        raise BudgetError(
+            "the adaptive mechanism selects by errors of counts, and cannot select sums; measure "
+            "them one-shot"
+        )
     sizes: list[int] = []
     left = workload.num_groups
     while left and len(sizes) < mechanism.epochs:

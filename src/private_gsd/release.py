@@ -4,6 +4,7 @@
     run.json             what only the run needs: where the data and the ledger are
     schema.toml          the public schema
     workload.json, .npz  the questions
+    evidence/            noisy answers from elsewhere, if any were given
     measurements/        the noisy answers
     total.json           the number of rows, where it was measured
     epochs.json          of an adaptive run, the groups selected
@@ -24,6 +25,7 @@ import io
 import json
 import os
 import platform
+import shutil
 import zipfile
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -65,6 +67,7 @@ DAMAGED = (
     *(SchemaError, WorkloadError, pa.ArrowException),
 )
 INPUTS = ("schema.toml", "workload.json", "workload.npz")
+OUTSIDE = "evidence/measurements.json"
 # What was drawn, and where it is kept.
 KEPT = {
     "total": "total.json",
@@ -90,13 +93,20 @@ class Release:
     def __repr__(self) -> str:
         return f"<Release {self.folder.name}>"
 
-    def begin(self, settings: dict[str, Any], run: dict[str, Any], workload: Workload) -> None:
+    def begin(
+        self,
+        settings: dict[str, Any],
+        run: dict[str, Any],
+        workload: Workload,
+        outside: Measurements | None = None,
+    ) -> None:
         """Begin a release, in a folder that is locked and holds nothing of another one.
 
         Args:
             settings: The settings of the run, for JSON.
             run: What only this run needs, for JSON.
             workload: The questions.
+            outside: Measurements made elsewhere.
         """
         self.check_free()
         families, arrays = dump_workload(workload)
@@ -107,6 +117,8 @@ class Release:
             write_durably(self.folder / "workload.npz", buffer.getvalue())
             self._write("workload.json", {"families": families})
             self._write("run.json", run)
+            if outside is not None:
+                outside.save(self.folder / "evidence")
             document = {
                 "format": FORMAT,
                 "version": VERSION,
@@ -129,7 +141,7 @@ class Release:
         if not self.folder.is_dir():
             raise ReleaseError(f"{self.folder}: is a file, and a release needs a folder")
         # What a killed beginning left is ours; anything else could be taken for it.
-        mine = {*INPUTS, "run.json"}
+        mine = {*INPUTS, "run.json", "evidence"}
         others = [path.name for path in self.folder.iterdir() if path.name not in mine]
         others = [name for name in others if not (name.startswith(".") and name.endswith(".tmp"))]
         if others:
@@ -140,7 +152,10 @@ class Release:
 
     def _inputs(self) -> str:
         """A digest of what the run is about."""
-        parts = [digest_of(self.folder / name) for name in INPUTS]
+        names = [*INPUTS]
+        if (self.folder / OUTSIDE).exists():
+            names.append(OUTSIDE)
+        parts = [digest_of(self.folder / name) for name in names]
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
     def check_inputs(self) -> None:
@@ -156,6 +171,7 @@ class Release:
         """Remove what ``begin`` wrote, where nothing was paid for."""
         for name in ("release.json", "run.json", *INPUTS):
             (self.folder / name).unlink(missing_ok=True)
+        shutil.rmtree(self.folder / "evidence", ignore_errors=True)
 
     def tidy(self, kept_at: Callable[[str], int]) -> None:
         """Before anything is drawn: show what was kept when a kill came, and remove the rest.
@@ -290,6 +306,11 @@ class Release:
         folder = self.folder / "measurements"
         return Measurements.load(folder) if (folder / "measurements.json").exists() else None
 
+    def outside(self) -> Measurements | None:
+        """Measurements made elsewhere, if any were given."""
+        folder = self.folder / "evidence"
+        return Measurements.load(folder) if (self.folder / OUTSIDE).exists() else None
+
     def epochs(self) -> list[list[int]]:
         """The groups that were selected, epoch by epoch."""
         document = self._read("epochs.json")
@@ -365,9 +386,12 @@ class Release:
             raise ReleaseError(f"{other.folder}: holds a release already; choose another folder")
         with other._writing():
             make_folder(other.folder)
-            measured = json.loads((self.folder / "measurements/measurements.json").read_text())
             names = ["schema.toml", "workload.npz", "workload.json", "total.json", "epochs.json"]
-            names += [f"measurements/{measured['arrays']}", "measurements/measurements.json"]
+            for folder_ in ("measurements", "evidence"):
+                path = self.folder / folder_ / "measurements.json"
+                if path.exists():
+                    arrays = json.loads(path.read_text())["arrays"]
+                    names += [f"{folder_}/{arrays}", f"{folder_}/measurements.json"]
             # The document comes last: without it there is no release.
             names += ["synthetic.parquet", "privacy.json", "release.json"]
             for path in (self.folder / name for name in names):

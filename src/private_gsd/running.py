@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from private_gsd.derived import Statistic
 from private_gsd.encoding import Encoder
 from private_gsd.errors import LedgerError
+from private_gsd.evidence import supplemented
 from private_gsd.genetic import GeneticConfig, evolve
 from private_gsd.genetic.constraints import first_table
 from private_gsd.mechanism import COUNTING_STEP, Run, planned_units
@@ -92,6 +94,8 @@ class Runner:
     random_state: int
     threads: int | None
     insecure_noise_seed: int | None
+    totals: dict[str, int]
+    derived: tuple[str, ...]
     tell: Tell
 
     def run(
@@ -114,6 +118,13 @@ class Runner:
         release.check_inputs()
         facts = release.run
         workload = release.workload
+        outside = release.outside()
+        statistics = [Statistic.read(workload.schema, text) for text in self.derived]
+
+        def project(measured: Measurements, start: Matrix | None, number: int) -> Matrix:
+            known = supplemented(measured, self.totals, outside, statistics)
+            return self._project(known, start, number)
+
         path = moved or Path(facts["ledger"])
         if release.folder in path.resolve().parents:
             raise LedgerError(
@@ -152,7 +163,7 @@ class Runner:
                     keep=run.keep,
                     check=lambda steps, kind: _check(run, release, steps, kind),
                     noise=self._noise,
-                    project=self._project,
+                    project=project,
                     begin=lambda: self._random_table(release.schema),
                     checkpoint=release,
                     neighbours=self.neighbours,
@@ -163,8 +174,17 @@ class Runner:
                 set(measured.charges) <= {str(charge.id) for charge in mine}
             ):
                 raise LedgerError(f"{path}: does not know what paid for these measurements")
-            record = ledger.privacy_record(self.dataset)
+            record = {**ledger.privacy_record(self.dataset), "claims": self._claims(outside)}
         release.finish(Encoder(release.schema).decode(table), record)
+
+    def _claims(self, outside: Measurements | None) -> dict[str, Any]:
+        """What was taken for known beside our measurements; epsilon does not cover it."""
+        return {
+            "public_totals": self.totals,
+            "outside_groups": 0 if outside is None else outside.workload.num_groups,
+            "outside_private": None if outside is None else outside.private,
+            "derived": list(self.derived),
+        }
 
     def _noise(self, step: int) -> NoiseSource:
         noise: NoiseSource = SecureNoise(self.threads)

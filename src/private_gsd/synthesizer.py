@@ -7,15 +7,15 @@ import secrets
 import shutil
 import tempfile
 import weakref
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-import numpy as np
-import pyarrow as pa
-
 from private_gsd.answering import answer
 from private_gsd.choice import choose_mechanism, choose_specs
+from private_gsd.conditional import fill_columns, sampled
+from private_gsd.derived import Statistic, check_derivable
 from private_gsd.encoding import Invalid
 from private_gsd.errors import (
     BudgetError,
@@ -26,6 +26,7 @@ from private_gsd.errors import (
     SourceError,
     WorkloadError,
 )
+from private_gsd.evidence import check_totals, join_outside, require_possible
 from private_gsd.forecast import Forecast
 from private_gsd.genetic import GeneticConfig
 from private_gsd.mechanism import Mechanism
@@ -43,9 +44,10 @@ from private_gsd.workloads.serial import dump_workload
 from private_gsd.workloads.specs import default_specs, workload_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from private_gsd.answering import ExactAnswers
+    from private_gsd.measurement import Measurements
     from private_gsd.running import Tell
 
 
@@ -80,6 +82,12 @@ class Synthesizer:
         neighbours: "replace-one", which makes the number of rows public, or "add-remove", where a
             share of the budget measures it, and ``delta`` must be given.
         conversion: From (ε, δ) to ρ, "tight" or "paper".
+        totals: Public totals that the table is to have, ``{"sex = 'F'": 1200}``: exact, free, and
+            your claim that they are public.
+        derived: Statistics that the table is to have as measured, such as "median(age)",
+            "quantile(income, 0.9)", "mean(age) WHERE sex = 'F'" or "share(married) WHERE age < 30";
+            they follow from what is measured, and cost nothing.
+        evidence: Measurements made elsewhere, to be used by their variances beside ours.
         invalid: What to do with values outside the schema, "error" or "coerce".
         threads: How many to use; all cores by default.
         insecure_noise_seed: For tests: noise from a seed. The release says that it is not private.
@@ -103,6 +111,9 @@ class Synthesizer:
         release: str | Path | None = None,
         neighbours: str = "replace-one",
         conversion: str = "tight",
+        totals: Mapping[str, int] | None = None,
+        derived: Sequence[str] = (),
+        evidence: Sequence[Measurements] = (),
         invalid: str = "error",
         threads: int | None = None,
         insecure_noise_seed: int | None = None,
@@ -122,6 +133,9 @@ class Synthesizer:
         self.folder = release
         self.neighbours = neighbours
         self.conversion = conversion
+        self.totals = totals
+        self.derived = derived
+        self.evidence = evidence
         self.invalid = invalid
         self.threads = threads
         self.insecure_noise_seed = insecure_noise_seed
@@ -179,6 +193,8 @@ class Synthesizer:
         workload = self._workload(self.workload or self._specs(source))
         exact = self._answer(workload, source, tell)
         budget = self._budget(exact.rows)
+        if self.neighbours == "replace-one":
+            require_possible(self.totals or {}, exact.rows)
         release = Release(folder or Path(tempfile.mkdtemp(prefix="private-gsd-")) / "release")
         temporary = None
         if folder is None:
@@ -202,7 +218,7 @@ class Synthesizer:
             "opened": False,  # whether its ledger may hold charges
         }
         with release.locked():
-            release.begin(settings, run, workload)
+            release.begin(settings, run, workload, join_outside(self.schema, self.evidence))
             try:
                 self._runner(tell).run(release, chosen, budget, lambda: exact)
             except BaseException as error:
@@ -298,13 +314,30 @@ class Synthesizer:
             synth._runner(tell).run(release, synth._mechanism(), budget, exact, moved)
         return synth
 
-    def sample(self, number: int | None = None) -> Any:
+    def sample(self, number: int | None = None, *, where: str | None = None) -> Any:
         """Rows of the synthetic table, as the kind of frame that was fitted.
 
         As many as it has, by default. Fewer are drawn from it without replacement. For more, the
         whole table is taken as often as it goes in, and the rest is drawn: no row is new.
+
+        Args:
+            number: How many rows.
+            where: A condition in SQL; only rows that meet it are taken.
         """
-        table = sampled(self.release, number, self.random_state)
+        if number is not None:
+            number = whole("number", number, 1, 2**31 - 1)
+        table = sampled(self.release, number, self.random_state, where)
+        return table if self._source is None else self._source.restore(table)
+
+    def sample_given(self, given: Any) -> Any:
+        """Synthetic values of all other columns around given ones, row by row.
+
+        Nothing is spent. What is given is kept as it is, and is not protected by anything.
+
+        Args:
+            given: A table of some of the columns; anything that ``open_source`` takes.
+        """
+        table = fill_columns(self.release, given, seed=self.random_state, threads=self.threads)
         return table if self._source is None else self._source.restore(table)
 
     def _mechanism(self) -> Mechanism:
@@ -320,6 +353,10 @@ class Synthesizer:
         if workload.schema != self.schema:
             raise WorkloadError("the workload is of another schema than the synthesizer")
         dump_workload(workload)  # what cannot be saved is found now
+        asked = workload
+        for each in self.evidence:
+            asked = asked + replace(each.workload, schema=self.schema)
+        check_derivable(asked, [Statistic.read(self.schema, text) for text in self.derived])
         return workload
 
     def _specs(self, source: Source) -> list[str]:
@@ -397,6 +434,13 @@ class Synthesizer:
         Budget.from_epsilon(self.epsilon, stand_in, self.conversion)  # type: ignore[arg-type]
         self.epsilon = float(self.epsilon)
         check_line(self.dataset, "dataset")
+        self.totals = check_totals(self.schema, self.totals or {})
+        if isinstance(self.derived, str):
+            raise WorkloadError(f"derived is a list of statistics, not {self.derived!r:.80}")
+        self.derived = tuple(self.derived)
+        for text in self.derived:
+            Statistic.read(self.schema, text)
+        join_outside(self.schema, self.evidence)
         for name in ("ledger", "folder"):
             if not isinstance(getattr(self, name), str | Path | None):
                 raise ReleaseError(f"{name} must be a path, not {getattr(self, name)!r}")
@@ -409,6 +453,8 @@ class Synthesizer:
             random_state=self.random_state,
             threads=self.threads,
             insecure_noise_seed=self.insecure_noise_seed,
+            totals=dict(self.totals or {}),
+            derived=tuple(self.derived),
             tell=tell or _not_told,
         )
 
@@ -428,6 +474,7 @@ class Synthesizer:
 SAVED = (
     *("epsilon", "delta", "mechanism", "epochs", "groups", "split", "rows", "random_state"),
     *("dataset", "neighbours", "conversion", "invalid", "insecure_noise_seed"),
+    *("totals", "derived"),
 )
 
 
@@ -450,14 +497,3 @@ def _has_begun(release: Release, dataset: str) -> bool:
 
 def _not_told(what: str, now: object) -> None:
     """Nobody wants to know."""
-
-
-def sampled(release: Release, number: int | None, random_state: int) -> pa.Table:
-    """Rows of a release's synthetic table; see ``Synthesizer.sample``."""
-    table = release.synthetic
-    if number is None:
-        return table
-    number = whole("number", number, 1, 2**31 - 1)
-    rng = np.random.default_rng(random_state)
-    rest = np.sort(rng.permutation(table.num_rows)[: number % table.num_rows])
-    return pa.concat_tables([table] * (number // table.num_rows) + [table.take(pa.array(rest))])

@@ -46,6 +46,21 @@ NeighboursName = Annotated[
     Literal["replace-one", "add-remove"],
     typer.Option(help="Whether the number of rows is public, or measured too."),
 ]
+Totals = Annotated[
+    Path | None,
+    typer.Option(help="Public totals to match: CSV with the columns condition (SQL) and count."),
+]
+Derived = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Repeatable: a statistic to match as measured, such as 'median(age)' or "
+        "'mean(income) WHERE age < 30'."
+    ),
+]
+Evidence = Annotated[
+    list[Path] | None,
+    typer.Option(help="Repeatable: a folder of measurements made elsewhere, to use beside ours."),
+]
 Rows = Annotated[int, typer.Option(help="How many synthetic rows.")]
 Every = Annotated[bool, typer.Option("--all", help="Show every group.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]

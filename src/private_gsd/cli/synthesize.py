@@ -14,9 +14,12 @@ from rich.markup import escape
 
 from private_gsd.cli import options, output
 from private_gsd.cli.files import OutputFile
+from private_gsd.conditional import fill_columns, sampled
+from private_gsd.evidence import read_totals
+from private_gsd.measurement import Measurements
 from private_gsd.release import Release
 from private_gsd.schema import Schema
-from private_gsd.synthesizer import Synthesizer, sampled
+from private_gsd.synthesizer import Synthesizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +43,9 @@ def synthesize(
     epochs: options.Epochs = 25,
     groups: options.Groups = 1,
     neighbours: options.NeighboursName = "replace-one",
+    totals: options.Totals = None,
+    derived: options.Derived = None,
+    evidence: options.Evidence = None,
     rows: options.Rows = 2000,
     seed: Annotated[int, typer.Option(help="Of the search; not of the noise.")] = 0,
     invalid: Annotated[
@@ -68,6 +74,9 @@ def synthesize(
         epochs=epochs,
         groups=groups,
         neighbours=neighbours,
+        totals=None if totals is None else read_totals(totals),
+        derived=derived or (),
+        evidence=[Measurements.load(folder) for folder in evidence or ()],
         rows=rows,
         random_state=seed,
         ledger=ledger,
@@ -118,18 +127,38 @@ def resume(
 
 def sample(
     folder: options.ReleaseFolder,
-    number: Annotated[int, typer.Option("--rows", "-n", help="How many rows.", min=1)],
     result: Annotated[
         Path, typer.Option("--output", "-o", help="Where to write it: .csv or .parquet.")
     ],
+    number: Annotated[
+        int | None, typer.Option("--rows", "-n", help="How many rows; all by default.", min=1)
+    ] = None,
+    where: Annotated[
+        str | None, typer.Option(help="Only rows that meet this condition, in SQL.")
+    ] = None,
+    given: Annotated[
+        str | None,
+        typer.Option(help="A table of some columns; the others are made to go with them."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Which rows, where not all are taken.", min=0)] = 0,
     force: options.Force = False,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Draw rows from the synthetic table of a release. No row is new; nothing is spent."""
+    """Draw rows from the synthetic table of a release. Nothing is spent."""
+    if given is not None and (number is not None or where is not None):
+        raise typer.BadParameter("--given makes a row for each given one; leave the others out")
     target = OutputFile(result, force)
-    target.check({"the release": folder})
-    target.write(sampled(Release.load(folder), number, seed))
-    output.out.print(f"{number:,} rows: {escape(str(result))}", soft_wrap=True)
+    target.check({"the release": folder}, given)
+    release = Release.load(folder)
+    if given is None:
+        table = sampled(release, number, seed, where)
+    else:
+        with output.run_progress(quiet=quiet) as tell:
+            table = fill_columns(
+                release, given, seed=seed, callback=lambda now: tell("searching", now)
+            )
+    target.write(table)
+    output.out.print(f"{table.num_rows:,} rows: {escape(str(result))}", soft_wrap=True)
 
 
 def _dataset_of(table: object) -> str:

@@ -12,9 +12,9 @@ from private_gsd.genetic.domain import columns_of, random_table
 from private_gsd.genetic.layout import starts_of
 from private_gsd.kernels.cells import fill_atoms
 from private_gsd.kernels.rules import Rules as Kernel
-from private_gsd.kernels.rules import count_broken, scatter
+from private_gsd.kernels.rules import mark_broken, scatter
 from private_gsd.sql.rules import Rules, UndecidedError, check_rules
-from private_gsd.workloads.programs import compiled, cuts_of_truths, depth_of
+from private_gsd.workloads.programs import compiled, cut_columns, depth_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,16 +100,27 @@ def kernel_of(rules: Rules, cuts: Sequence[NDArray[np.float64]], free: NDArray[n
 
 def broken_rules(schema: Schema, values: Matrix) -> dict[str, int]:
     """The rules that some rows of an encoded table break, and how many rows do."""
+    numbers = _broken(schema, values).sum(axis=0).tolist()
+    return {text: n for text, n in zip(schema.constraints, numbers, strict=True) if n}
+
+
+def broken_rows(schema: Schema, values: Matrix) -> NDArray[np.bool_]:
+    """For each row of an encoded table, whether it breaks any rule."""
+    return np.asarray(_broken(schema, values).any(axis=1))
+
+
+def _broken(schema: Schema, values: Matrix) -> NDArray[np.bool_]:
+    """For each row and rule, whether the row breaks it."""
     rules = check_rules(schema)
+    broken = np.zeros((len(values), len(rules.texts)), dtype=np.bool_)
     if not rules.texts:
-        return {}
+        return broken
     cuts = _cuts(schema)
     atoms = np.empty(values.shape, dtype=np.int32)
     fill_atoms(columns_of(schema, cuts), values, atoms)
-    broken = np.zeros(len(rules.texts), dtype=np.int64)
     kernel = kernel_of(rules, cuts, np.arange(len(schema)))
-    count_broken(kernel, values, atoms, np.zeros(depth_of(rules.truths)), broken)
-    return {text: int(number) for text, number in zip(rules.texts, broken, strict=True) if number}
+    mark_broken(kernel, values, atoms, np.zeros(depth_of(rules.truths)), broken)
+    return broken
 
 
 def first_table(schema: Schema, rows: int, seed: int) -> Matrix:
@@ -121,5 +132,4 @@ def first_table(schema: Schema, rows: int, seed: int) -> Matrix:
 
 def _cuts(schema: Schema) -> list[NDArray[np.float64]]:
     """Where rules cut the columns."""
-    found = cuts_of_truths(schema, check_rules(schema).truths)
-    return [np.array(sorted(each), dtype=np.float64) for each in found]
+    return cut_columns(schema, check_rules(schema).truths)[0]

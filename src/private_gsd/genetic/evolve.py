@@ -72,6 +72,7 @@ def evolve(
     threads: int | None = None,
     callback: Callback | None = None,
     fixed: Sequence[str] = (),
+    movable: int | None = None,
 ) -> Evolution:
     """Search for a table that answers as was measured.
 
@@ -88,6 +89,7 @@ def evolve(
         callback: Told of progress, about ten times a second and after every generation of the
             fast search; if it returns true, the search stops.
         fixed: Names of columns of ``start`` that stay as they are.
+        movable: How many rows of ``start`` may change, the first ones; all by default.
     """
     config = GeneticConfig() if config is None else config
     if not isinstance(measurements, Measurements):
@@ -97,8 +99,10 @@ def evolve(
     seed = whole_number("seed", seed, 0, 2**63 - 1)
     cores = len(os.sched_getaffinity(0))
     threads = cores if threads is None else whole_number("threads", threads, 1, 1024)
-    objective = Objective(measurements, config.weights, fixed)
-    _check_fixed(fixed, objective, start, config)
+    if movable is not None:
+        movable = whole_number("movable", movable, 1, config.rows)
+    objective = Objective(measurements, config.weights, fixed, movable)
+    _check_fixed([*fixed, *([] if movable is None else [""])], objective, start, config)
     if start is not None:
         if config.islands is not None:
             raise SearchError("a search that begins with a table has no islands")
@@ -169,13 +173,13 @@ def _check_fixed(
     start: NDArray[np.float64] | None,
     config: GeneticConfig,
 ) -> None:
-    for name in fixed:
+    for name in filter(None, fixed):
         if name not in objective.schema:
             raise SearchError(f"fixed: the schema has no column {name!r}")
     if fixed and (start is None or config.algorithm != "fast" or objective.functions):
         raise SearchError(
-            "fixed columns need a table to start with, the fast search, and queries that are no "
-            "functions"
+            "fixed columns and rows need a table to start with, the fast search, and queries that "
+            "are no functions"
         )
-    if len(set(fixed)) == len(objective.schema):
+    if set(objective.schema.names) <= set(fixed):
         raise SearchError("all columns are fixed: nothing could change")

@@ -29,8 +29,9 @@ from private_gsd.kernels.edits import Problem, Row, State, count_rows
 from private_gsd.kernels.halfspaces import fill_pulls
 from private_gsd.kernels.marginals import LANES, fill_residuals
 from private_gsd.sql.rules import check_rules
-from private_gsd.workloads import Conjunctions, Functions, Halfspaces, Marginals, Predicates
+from private_gsd.workloads import Conjunctions, Functions, Halfspaces, Marginals, Predicates, Sums
 from private_gsd.workloads.programs import compiled, depth_of
+from private_gsd.workloads.sums import parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,14 +59,20 @@ class Objective:
         measurements: The noisy answers.
         weights: How much each query counts: as the inverse of its variance, or all alike.
         fixed: Names of columns whose values stay as they are.
+        movable: How many rows may change, the first ones; all by default.
     """
 
     def __init__(
-        self, measurements: Measurements, weights: Weights, fixed: Sequence[str] = ()
+        self,
+        measurements: Measurements,
+        weights: Weights,
+        fixed: Sequence[str] = (),
+        movable: int | None = None,
     ) -> None:
         self.schema: Schema = measurements.workload.schema
         self.workload = measurements.workload
         free = [place for place, name in enumerate(self.schema.names) if name not in fixed]
+        self.movable = np.iinfo(np.int64).max if movable is None else movable
         self._pool: tuple[int, Pool | None] | None = None
         self._free = np.array(free, dtype=np.int64)
         self.shares = np.clip(measurements.shares, -LARGEST_SHARE, LARGEST_SHARE)
@@ -97,6 +104,7 @@ class Objective:
         tables: list[Table] = []
         conjunctions: list[tuple[Conjunctions, int]] = []
         halfspaces: list[tuple[Halfspaces, int]] = []
+        sums: list[tuple[Sums, int]] = []
         truths: list[Truth] = []
         asked: list[int] = []
         for family, query in self._families:
@@ -113,12 +121,14 @@ class Objective:
             elif isinstance(family, Predicates):
                 truths += family.truths
                 asked += range(query, query + len(family.truths))
+            elif isinstance(family, Sums):
+                sums.append((family, query))
             elif not isinstance(family, Functions):
                 raise WorkloadError(
                     f"the genetic search has no kernel for {type(family).__name__} queries"
                 )
         rules = check_rules(self.schema)
-        asking = [*truths, *rules.truths]
+        asking = [*truths, *rules.truths, *(t for family, _ in sums for t in family.truths)]
         cuts = cuts_of(self.schema, tables, [family for family, _ in conjunctions], asking)
         self._depth = depth_of(asking)
         self._cuts = cuts
@@ -128,8 +138,10 @@ class Objective:
             conditions_of(self.schema, conjunctions, cuts),
             directions_of(self.schema, halfspaces, self.share_weights),
             compiled(self.schema, truths, np.array(asked), cuts) if truths else (),
+            parts_of(self.schema, sums, cuts) if sums else (),
             kernel_of(rules, cuts, self._free) if rules.texts else (),
             self._free,
+            self.movable,
             self.share_weights,
         )
 

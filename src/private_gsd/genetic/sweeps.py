@@ -273,7 +273,7 @@ class Sweeps:
     def _order(self, state: State) -> NDArray[np.int64]:
         order = np.empty(len(state.values), dtype=np.int64)
         permute(self._seed, self.generation, ORDERS, order)
-        return order
+        return order[order < self._objective.movable]
 
 
 def island_number(rows: int) -> int:

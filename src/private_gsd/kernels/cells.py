@@ -45,6 +45,15 @@ class Columns(NamedTuple):
     """For each column, whether it holds categories."""
 
 
+class Cuts(NamedTuple):
+    """Only what it takes to find the atom of a value; fields as in ``Columns``."""
+
+    nulls: Any
+    cuts: Any
+    cut_starts: Any
+    discrete: Any
+
+
 @inlined
 def _between(stream, first, last, denominator):  # type: ignore[no-untyped-def]
     share = uniform(stream)

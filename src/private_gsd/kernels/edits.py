@@ -43,6 +43,7 @@ from private_gsd.kernels.predicates import (
 )
 from private_gsd.kernels.programs import Clauses
 from private_gsd.kernels.rules import Rules, bar_atoms, ruled_by_number
+from private_gsd.kernels.sums import Parts, count_sums_of, edit_sums, is_summed
 
 
 class Problem(NamedTuple):
@@ -54,10 +55,14 @@ class Problem(NamedTuple):
     directions: Directions
     clauses: Clauses | tuple[()]
     """Predicates; an empty tuple where there are none."""
+    parts: Parts | tuple[()]
+    """Sums; an empty tuple where there are none."""
     rules: Rules | tuple[()]
     """What every row keeps; an empty tuple where there is nothing."""
     free: Any
     """The columns that may change."""
+    movable: int
+    """How many rows may change, the first ones; all, if there are not so many."""
     weights: Any
     """For each query."""
 
@@ -151,6 +156,7 @@ def count_rows(problem, values, atoms, counts, row):  # type: ignore[no-untyped-
         count_halfspaces_of(problem.directions, row.products, counts)
         load_clauses(problem.clauses, values[number], atoms[number], -1, row.numbers, row.met)
         count_clauses_of(problem.clauses, row.met, counts)
+        count_sums_of(problem.parts, values[number], atoms[number], row.numbers, counts)
 
 
 @inlined
@@ -203,13 +209,14 @@ def looks_at_values(problem, column):  # type: ignore[no-untyped-def]
     return (
         problem.directions.queries.size > 0
         or looks_at_number(problem.clauses, column)
+        or is_summed(problem.parts, column)
         or ruled_by_number(problem.rules, column)
     )
 
 
 @inlined
 def _edit_clauses(problem, state, number, column, value, atom, row, make):  # type: ignore[no-untyped-def]
-    return edit_clauses(
+    delta = edit_clauses(
         problem.clauses,
         problem.weights,
         state.targets,
@@ -220,6 +227,25 @@ def _edit_clauses(problem, state, number, column, value, atom, row, make):  # ty
         value,
         atom,
         row.met,
+        row.numbers,
+        make,
+    )
+    return delta + delta_sums(problem, state, number, column, value, atom, row, make)
+
+
+@inlined
+def delta_sums(problem, state, number, column, value, atom, row, make):  # type: ignore[no-untyped-def]
+    """What sums have to say of an edit."""
+    return edit_sums(
+        problem.parts,
+        problem.weights,
+        state.targets,
+        state.counts,
+        state.values[number],
+        state.atoms[number],
+        column,
+        value,
+        atom,
         row.numbers,
         make,
     )

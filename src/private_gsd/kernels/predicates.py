@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from private_gsd.kernels.cells import atom_of
 from private_gsd.kernels.compiling import inlined, kernel, optional
 from private_gsd.kernels.programs import ALL_MET, ALL_MISSED, AS_IS, compares, line_of, met_by
 
@@ -183,44 +184,36 @@ def edit_clauses(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count_clauses(  # type: ignore[no-untyped-def]
-    clauses, columns, discrete, nulls, cuts, cut_starts, depth, values, counts
-):
+def mark_clauses(clauses, columns, cuts, depth, values, met):  # type: ignore[no-untyped-def]
+    """For each row and predicate, whether the row meets it; see ``count_clauses``."""
+    counts = np.zeros(clauses.queries.size, dtype=np.int64)
+    for row in range(values.shape[0]):
+        counts[:] = 0
+        count_clauses(clauses, columns, cuts, depth, values[row : row + 1], counts)
+        for predicate in range(counts.size):
+            met[row, predicate] = counts[predicate] > 0
+
+
+@kernel
+def count_clauses(clauses, columns, cuts, depth, values, counts):  # type: ignore[no-untyped-def]
     """Add to each predicate the rows that meet it.
 
     Args:
         clauses: The predicates.
         columns: The columns that tests look at.
-        discrete: For each column, whether it holds categories.
-        nulls: For each column, the atom of its null.
-        cuts: All columns' cuts.
-        cut_starts: Where each column's cuts begin; one more than columns.
+        cuts: Where columns are cut.
         depth: How many numbers a program holds at most.
         values: The row matrix.
         counts: One for each predicate; added to.
     """
-    row = np.empty(discrete.size)
-    atoms = np.zeros(discrete.size, dtype=np.int32)
+    row = np.empty(values.shape[1])
+    atoms = np.zeros(values.shape[1], dtype=np.int32)
     numbers = np.empty(depth)
     for number in range(values.shape[0]):
         for column in range(row.size):
             row[column] = values[number, column]
         for place in range(columns.size):
             column = columns[place]
-            value = row[column]
-            if value != value:
-                atoms[column] = nulls[column]
-            elif discrete[column]:
-                atoms[column] = np.int32(value)
-            else:
-                first = cut_starts[column]
-                low, high = first, cut_starts[column + 1]
-                while low < high:
-                    middle = (low + high) // 2
-                    if cuts[middle] <= value:
-                        low = middle + 1
-                    else:
-                        high = middle
-                atoms[column] = low - first
+            atoms[column] = atom_of(cuts, column, row[column])
         for predicate in range(clauses.queries.size):
             counts[predicate] += met_by(clauses, predicate, row, atoms, -1, 0.0, 0, AS_IS, numbers)

@@ -229,9 +229,10 @@ def propose_block(rules, columns, state, number, values, atoms, stream, numbers)
 
 
 @kernel
-def count_broken(rules, values, atoms, numbers, broken):  # type: ignore[no-untyped-def]
-    """Count for each rule the rows of a table that break it; added to."""
+def mark_broken(rules, values, atoms, numbers, broken):  # type: ignore[no-untyped-def]
+    """For each row of a table and each rule, whether the row breaks it; written."""
     for row in range(values.shape[0]):
         for rule in range(rules.clauses.roots.size):
-            if not met_by(rules.clauses, rule, values[row], atoms[row], -1, 0.0, 0, AS_IS, numbers):
-                broken[rule] += 1
+            broken[row, rule] = not met_by(
+                rules.clauses, rule, values[row], atoms[row], -1, 0.0, 0, AS_IS, numbers
+            )

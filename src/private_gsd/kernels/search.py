@@ -15,6 +15,7 @@ from private_gsd.kernels.draws import begin, below, shuffle
 from private_gsd.kernels.edits import (
     apply_edit,
     delta_edit,
+    delta_sums,
     load_row,
     looks_at_values,
     score_atoms,
@@ -28,6 +29,10 @@ from private_gsd.kernels.together import claim, meet
 CELLS = 2**50
 TURNS = 2**51
 BLOCKS = 2**52
+# How many candidates are of the atoms that score best, where queries look at numbers themselves.
+# With 1 instead of 12, a column of 64 segments, most of them empty, and one sum over it, was fitted
+# with 25 times the error of its median.
+BEST_ATOMS = 12
 # Threads take so many rows at a time, so that one that was held up does not hold up the others.
 CLAIMED_ROWS = 8
 
@@ -45,10 +50,29 @@ def _best_atom(state, number, column, size, row):  # type: ignore[no-untyped-def
 
 
 @inlined
+def _best_atoms(size, row):  # type: ignore[no-untyped-def]
+    """The atoms that score best, in order, as the first candidates; returns how many."""
+    found = 0
+    for atom in range(size):
+        score = row.scores[atom]
+        if score == -np.inf or (found == BEST_ATOMS and score <= row.candidates[0, found - 1]):
+            continue
+        place = min(found, BEST_ATOMS - 1)
+        while place > 0 and row.candidates[0, place - 1] < score:
+            row.candidates[0, place] = row.candidates[0, place - 1]
+            row.candidates[1, place] = row.candidates[1, place - 1]
+            place -= 1
+        row.candidates[0, place] = score
+        row.candidates[1, place] = atom
+        found = min(found + 1, BEST_ATOMS)
+    return found
+
+
+@inlined
 def _gather_candidates(problem, state, number, column, size, row):  # type: ignore[no-untyped-def]
     """Values to be tried where queries look at the number itself, not at its atom.
 
-    All categories, where they fit; else one of the atom that scores best so far, values of other
+    All categories, where they fit; else values of the atoms that score best so far, values of other
     rows (crossover) and fresh ones (mutation).
 
     Returns:
@@ -62,11 +86,11 @@ def _gather_candidates(problem, state, number, column, size, row):  # type: igno
             row.candidates[0, atom] = value
             row.candidates[1, atom] = atom
         return size
+    best = _best_atoms(size, row)
     for place in range(room):
-        if place == 0:
-            best = _best_atom(state, number, column, size, row)
-            value = draw_within(columns, column, best, row.stream)
-        elif 2 * place < room:
+        if place < best:
+            value = draw_within(columns, column, np.int64(row.candidates[1, place]), row.stream)
+        elif 2 * (place - best) < room - best:
             other = below(row.stream, state.values.shape[0])
             value = state.values[other, column]
         elif ruled_by_number(problem.rules, column):
@@ -141,6 +165,7 @@ def _best_candidate(problem, state, number, column, size, row):  # type: ignore[
                 row.lines,
                 found,
             )
+        score -= delta_sums(problem, state, number, column, value, atom, row, False)
         if place < 0:
             most = score
         elif score > most and keeps(
@@ -343,7 +368,7 @@ def swap(problem, state, rows, first, seed, generation, tries, row):  # type: ig
         begin(row.stream, seed, generation, TURNS + first + turn)
         for _ in range(tries):
             column = problem.free[below(row.stream, problem.free.size)]
-            other = below(row.stream, values.shape[0])
+            other = below(row.stream, min(problem.movable, values.shape[0]))
             mine, theirs = values[number, column], values[other, column]
             my_atom = np.int64(atoms[number, column])
             their_atom = np.int64(atoms[other, column])

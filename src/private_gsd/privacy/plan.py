@@ -94,7 +94,8 @@ def plan_one_shot(
         budget: What there is to spend.
         neighbours: Which tables count as neighbours.
         allocation: "equal-noise" gives each group a part in proportion to its squared sensitivity,
-            so that all counts get the same noise, as if the workload were measured as one vector;
+            so that all counts get the same noise, as if the workload were measured as one vector
+            (sums get the same in units of what one row can move them);
             "equal-budget" gives each the same part.
     """
     if allocation not in get_args(Allocation):
@@ -102,7 +103,7 @@ def plan_one_shot(
     squares = workload.squared_sensitivities(neighbours)
     # What no neighbour can change is treated as if one could, here as when it is measured.
     squares = np.where(squares > 0, squares, 1.0)
-    weights = squares if allocation == "equal-noise" else np.ones_like(squares)
+    weights = squares / workload.units**2 if allocation == "equal-noise" else np.ones_like(squares)
     shares = tuple(
         Share(group, workload.describe(group), int(queries), units, gaussian_scale(square, units))
         for group, (queries, units, square) in enumerate(

@@ -143,6 +143,11 @@ def select_groups(
     # All of this before the charge, and the shares most of all: the sensitivity of a score is one
     # because they are shares, and rounding rows times them cannot overflow.
     candidates = group_numbers(candidates, exact.workload.num_groups).tolist()
+    if (exact.workload.units != 1).any():
+        raise BudgetError(
+            "the adaptive mechanism selects by errors of counts, and cannot select sums; measure "
+            "them one-shot"
+        )
     k = whole("k", k, 1, len(candidates))
     rows = whole("rows", rows, 1, MAX_ROWS)
     shares = np.asarray(shares, dtype=np.float64)

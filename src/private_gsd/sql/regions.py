@@ -137,9 +137,12 @@ class Region:
 
     def pick(self, rng: np.random.Generator) -> Region:
         """One value of it."""
-        value = self.draw(rng)
+        return self.just(self.draw(rng))
+
+    def just(self, value: float) -> Region:
+        """One value; NaN is null."""
         if math.isnan(value):
-            return replace(self, pieces=())
+            return replace(self, pieces=(), null=True)
         return replace(self, pieces=((value, value),), null=False)
 
     def _size(self, piece: tuple[float, float]) -> float:

@@ -19,7 +19,7 @@ from private_gsd.sql.reading import parse_predicate
 from private_gsd.sql.regions import Region
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -90,13 +90,21 @@ class Rules:
             if truth_of(truth, row) != TRUE
         ]
 
-    def find(self, rng: np.random.Generator) -> NDArray[np.float64] | None:
+    def find(
+        self, rng: np.random.Generator, given: Mapping[int, float] | None = None
+    ) -> NDArray[np.float64] | None:
         """An encoded row that keeps all rules, drawn at random; None where there is none.
+
+        Args:
+            rng: Random numbers.
+            given: For some columns, the value that they have; NaN is null.
 
         Raises:
             UndecidedError: If it takes too long to know.
         """
         box = {place: Region.of(column) for place, column in enumerate(self.schema)}
+        for place, value in (given or {}).items():
+            box[place] = box[place].just(value)
         tied = {place for columns in self.columns for place in columns}
         for _ in range(DIVES):
             found = self._dive(box, tied, rng)

@@ -1,4 +1,4 @@
-"""The questions: marginals, prefixes, halfspaces, predicates and functions, joined by ``+``."""
+"""The questions: marginals, prefixes, halfspaces, predicates, sums and functions, with ``+``."""
 
 from private_gsd.workloads.conjunctions import Conjunctions, random_prefixes
 from private_gsd.workloads.functions import Functions, functions
@@ -10,6 +10,7 @@ from private_gsd.workloads.marginals import (
     tree_marginals,
 )
 from private_gsd.workloads.predicates import Predicates, predicates, read_predicates
+from private_gsd.workloads.sums import Sums, sums
 from private_gsd.workloads.tables import Marginals
 from private_gsd.workloads.workload import CELL_LIMIT, Family, Neighbours, Workload
 
@@ -23,6 +24,7 @@ __all__ = [
     "Neighbours",
     "Predicates",
     "SkippedWarning",
+    "Sums",
     "Workload",
     "categorical_marginals",
     "functions",
@@ -31,5 +33,6 @@ __all__ = [
     "random_prefixes",
     "range_marginals",
     "read_predicates",
+    "sums",
     "tree_marginals",
 ]

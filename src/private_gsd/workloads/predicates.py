@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from private_gsd.errors import WorkloadError
-from private_gsd.kernels.predicates import count_clauses
-from private_gsd.schema import Discrete
+from private_gsd.kernels.predicates import count_clauses, mark_clauses
 from private_gsd.sql.expressions import (
     FALSE,
     TRUE,
@@ -22,7 +21,7 @@ from private_gsd.sql.expressions import (
     columns_of_truth,
 )
 from private_gsd.sql.reading import parse_predicate
-from private_gsd.workloads.programs import compiled, cuts_of_truths, depth_of
+from private_gsd.workloads.programs import compiled, cut_columns, depth_of
 from private_gsd.workloads.workload import Family, Neighbours, Workload
 
 if TYPE_CHECKING:
@@ -143,6 +142,12 @@ class Predicates(Family):
         """Count rows."""
         count_clauses(*self._compiled, matrix, state)
 
+    def met(self, matrix: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """For each row and condition, whether the row meets it."""
+        found = np.empty((len(matrix), len(self.texts)), dtype=np.bool_)
+        mark_clauses(*self._compiled, matrix, found)
+        return found
+
     def finish(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
         """The counts."""
         return state
@@ -150,22 +155,12 @@ class Predicates(Family):
     @cached_property
     def _compiled(self) -> tuple[Any, ...]:
         """The programs, and what the kernel needs besides."""
-        cuts = [
-            np.array(sorted(each), dtype=np.float64)
-            for each in cuts_of_truths(self.schema, self.truths)
-        ]
+        cuts, kernel_cuts = cut_columns(self.schema, self.truths)
         tested = set().union(*(columns_of_truth(truth) for truth in self.truths))
-        sizes = [
-            len(column.values) if isinstance(column, Discrete) else len(each) + 1
-            for column, each in zip(self.schema, cuts, strict=True)
-        ]
         return (
             compiled(self.schema, self.truths, np.arange(len(self.texts)), cuts),
             np.array(sorted(tested), dtype=np.int64),
-            np.array([isinstance(column, Discrete) for column in self.schema]),
-            np.array(sizes, dtype=np.int32),
-            np.concatenate([np.empty(0), *cuts]),
-            np.concatenate([[0], np.cumsum([len(each) for each in cuts])]).astype(np.int64),
+            kernel_cuts,
             depth_of(self.truths),
         )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from private_gsd.kernels import programs as kernels
+from private_gsd.kernels.cells import Cuts
 from private_gsd.kernels.programs import Clauses
 from private_gsd.schema import Discrete
 from private_gsd.sql.expressions import (
@@ -61,6 +62,21 @@ def cuts_of_truths(schema: Schema, truths: Sequence[Truth]) -> list[set[float]]:
             if isinstance(leaf, Test):
                 found[leaf.position].update(leaf.breaks)
     return found
+
+
+def cut_columns(schema: Schema, truths: Sequence[Truth]) -> tuple[list[NDArray[np.float64]], Cuts]:
+    """Where each column is cut by any test, in order; and as kernels have it."""
+    cuts = [np.array(sorted(each), dtype=np.float64) for each in cuts_of_truths(schema, truths)]
+    sizes = [
+        len(column.values) if isinstance(column, Discrete) else len(each) + 1
+        for column, each in zip(schema, cuts, strict=True)
+    ]
+    return cuts, Cuts(
+        nulls=np.array(sizes, dtype=np.int64),
+        cuts=np.concatenate([np.empty(0), *cuts]),
+        cut_starts=_starts([len(each) for each in cuts]),
+        discrete=np.array([isinstance(column, Discrete) for column in schema]),
+    )
 
 
 def depth_of(truths: Sequence[Truth]) -> int:

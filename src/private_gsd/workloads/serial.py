@@ -19,6 +19,7 @@ from private_gsd.workloads.features import Feature
 from private_gsd.workloads.functions import Functions
 from private_gsd.workloads.halfspaces import Halfspaces
 from private_gsd.workloads.predicates import Predicates
+from private_gsd.workloads.sums import Part, Sums
 from private_gsd.workloads.tables import Marginal, Marginals
 from private_gsd.workloads.workload import Workload
 
@@ -92,6 +93,8 @@ def _dump_family(family: Family) -> tuple[dict[str, Any], Arrays]:
     if isinstance(family, Predicates):
         sizes = family.group_sizes.tolist()
         return {"family": "predicates", "texts": list(family.texts), "groups": sizes}, {}
+    if isinstance(family, Sums):
+        return {"family": "sums", "queries": [[list(p) for p in q] for q in family.queries]}, {}
     if isinstance(family, Functions):
         raise WorkloadError(
             "queries that are Python functions cannot be saved; ask them as another kind of query"
@@ -131,6 +134,11 @@ def _load_family(schema: Schema, values: dict[str, Any], arrays: Arrays) -> Fami
         texts, sizes = values["texts"], values["groups"]
         _require(bool(texts) and all(type(size) is int for size in sizes), "predicates")
         return Predicates(schema, texts, sizes)
+    if kind == "sums":
+        queries = [[Part(*part) for part in parts] for parts in values["queries"]]
+        for part in (each for parts in queries for each in parts):
+            _require(isinstance(part.column, str | None) and isinstance(part.where, str), "sums")
+        return Sums(schema, queries)
     raise WorkloadError(f"unknown family of queries {kind!r}")
 
 

@@ -9,6 +9,7 @@ from private_gsd.schema import Discrete, Numeric
 from private_gsd.workloads.conjunctions import random_prefixes
 from private_gsd.workloads.halfspaces import random_halfspaces
 from private_gsd.workloads.marginals import categorical_marginals, tree_marginals
+from private_gsd.workloads.sums import sums
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +23,7 @@ KINDS = {
     "numeric": "numeric:K or numeric:K:DEPTH, K numbers together, cut like trees",
     "prefix": "prefix:COUNT, random prefixes",
     "halfspace": "halfspace:COUNT, random halfspaces",
+    "sum": "sum:1, the sum of each number, between its public bounds",
 }
 
 NUMERIC_DEPTH = 3
@@ -88,4 +90,8 @@ def _one(schema: Schema, spec: object) -> Workload:
         return tree_marginals(schema, values[0], *(values[1:] or [NUMERIC_DEPTH]), categorical=0)
     if kind == "prefix":
         return random_prefixes(schema, values[0])
+    if kind == "sum":
+        if values != [1]:
+            raise WorkloadError(f"{spec!r} should read {KINDS[kind]}")
+        return sums(schema)
     return random_halfspaces(schema, values[0])

@@ -47,6 +47,11 @@ class Family(ABC):
     def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:
         """For each group, the square of the L2 sensitivity of its counts."""
 
+    @property
+    def units(self) -> NDArray[np.float64]:
+        """For each group, the most that one row can move one of its answers: 1 for counts."""
+        return np.ones(len(self.group_sizes))
+
     @abstractmethod
     def select(self, groups: NDArray[np.int64]) -> Family:
         """The family of some of the groups."""
@@ -100,6 +105,11 @@ class Workload:
     def group_sizes(self) -> NDArray[np.int64]:
         """The number of queries in each group."""
         return np.concatenate([family.group_sizes for family in self.families])
+
+    @cached_property
+    def units(self) -> NDArray[np.float64]:
+        """For each group, the most that one row can move one of its answers: 1 for counts."""
+        return np.concatenate([family.units for family in self.families])
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:

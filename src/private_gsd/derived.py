@@ -1,0 +1,394 @@
+"""Derived targets: medians, quantiles, means and shares that follow from what was measured.
+
+They cost nothing: they are made of noisy answers alone. Each becomes one more target of the search,
+a sum that should be zero, with the variance that its noisy answers give it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from private_gsd.errors import MeasurementError, WorkloadError, did_you_mean
+from private_gsd.measurement import Measurements
+from private_gsd.schema import Discrete, Numeric, Real
+from private_gsd.sql.evaluating import truth_of
+from private_gsd.sql.expressions import TRUE, Known, Test, both, columns_of_truth, leaves
+from private_gsd.sql.reading import parse_predicate
+from private_gsd.workloads import Marginals, Sums, Workload
+from private_gsd.workloads.conditions import is_between, is_null
+from private_gsd.workloads.sums import STEPS, Part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from private_gsd.schema import Schema
+    from private_gsd.sql.expressions import Truth
+    from private_gsd.workloads.features import Feature
+
+    Vector = NDArray[np.float64]
+
+FORMS = (
+    "median(COLUMN), quantile(COLUMN, P), mean(COLUMN) or share(CONDITION), and then perhaps "
+    "WHERE CONDITION"
+)
+# Shares and quantiles are kept to so many parts of one, means to so many parts of a step.
+FINE = 1000
+FINER = 16
+# Fewer rows than so many standard deviations of their noise are no base for anything.
+LEAST = 3.0
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A statistic of the rows that meet a condition.
+
+    Attributes:
+        kind: "quantile", "mean" or "share".
+        text: As the user wrote it.
+        column: The column, of a quantile or a mean.
+        level: Of a quantile.
+        event: Of a share, the condition.
+        where: The condition that rows must meet; empty for none.
+    """
+
+    kind: str
+    text: str
+    column: str = ""
+    level: float = 0.5
+    event: str = ""
+    where: str = ""
+
+    @classmethod
+    def read(cls, schema: Schema, text: str) -> Statistic:
+        """A statistic from its text, checked against the schema."""
+        found = None
+        if isinstance(text, str):
+            pattern = r"\s*(median|quantile|mean|share)\s*\((.*?)\)\s*(?:where\s+(.+))?"
+            if text.lower().lstrip().startswith("share"):  # its condition may hold parentheses
+                pattern = pattern.replace(".*?", ".*")
+            found = re.fullmatch(pattern, text, re.IGNORECASE | re.DOTALL)
+        if found is None:
+            raise WorkloadError(f"{text!r:.80} is no statistic; write {FORMS}")
+        kind, inner, where = found[1].lower(), found[2].strip(), (found[3] or "").strip()
+        if where:
+            parse_predicate(schema, where)
+        if kind == "share":
+            parse_predicate(schema, inner)
+            return cls("share", text, event=inner, where=where)
+        name, _, level = inner.rpartition(",") if kind == "quantile" else (inner, "", "0.5")
+        name = name.strip().strip('"')
+        if name not in schema:
+            raise WorkloadError(
+                f"{text!r:.80}: the schema has no column {name!r}{did_you_mean(name, schema.names)}"
+            )
+        if not isinstance(schema[name], Numeric):
+            raise WorkloadError(f"{text!r:.80}: column {name!r} holds no numbers")
+        try:
+            number = float(level)
+        except ValueError:
+            number = math.nan
+        if not 1 / FINE <= number <= 1 - 1 / FINE:
+            raise WorkloadError(f"{text!r:.80}: a quantile is between 0.001 and 0.999")
+        return cls("mean" if kind == "mean" else "quantile", text, name, number, where=where)
+
+
+def derive(measured: Measurements, statistics: Sequence[Statistic]) -> Measurements | None:
+    """The targets that statistics come to, of those that have rows enough; None if there are none.
+
+    Args:
+        measured: The noisy answers.
+        statistics: What to match.
+    """
+    terms = [_term(measured, each) for each in statistics]
+    found = [term for term in terms if term is not None]
+    if not found:
+        return None
+    schema = measured.workload.schema
+    return Measurements(
+        Workload(schema, (Sums(schema, [parts for parts, _ in found]),)),
+        np.zeros(len(found)),
+        np.array([scale for _, scale in found]),
+        measured.rows,
+        ("",) * len(found),
+        measured.private,
+        measured.neighbours,
+    )
+
+
+def check_derivable(workload: Workload, statistics: Sequence[Statistic]) -> None:
+    """Refuse statistics that would not follow from what a workload measures."""
+    groups = workload.num_groups
+    blank = Measurements(
+        workload, np.zeros(workload.size), np.ones(groups), 1, ("",) * groups, private=False
+    )
+    for each in statistics:
+        _estimate(blank, each)
+
+
+def _term(measured: Measurements, statistic: Statistic) -> tuple[list[Part], float] | None:
+    """The parts of a sum that should be zero, and the standard deviation of its noise."""
+    schema = measured.workload.schema
+    known = _estimate(measured, statistic)
+    where = statistic.where
+    if statistic.kind == "share":
+        inside, base, deviation = known
+        if base <= LEAST * deviation(0.0):
+            return None
+        share = min(max(inside / base, 0.0), 1.0)
+        event = f"({statistic.event})" + (f" AND ({where})" if where else "")
+        return _parts(FINE, None, event, share * FINE, where), FINE * deviation(share)
+    column = schema[statistic.column]
+    assert isinstance(column, Numeric)
+    line: _Line = known
+    total = float(line.counts.sum())
+    if total <= LEAST * line.deviation(np.ones(len(line.counts))):
+        return None
+    present = f"NOT ({is_null(column)})" + (f" AND ({where})" if where else "")
+    if statistic.kind == "quantile":
+        at, weights = line.quantile(statistic.level)
+        level = float(np.clip(weights @ line.counts / total, 0.0, 1.0))
+        below = is_between(column, -math.inf, at) + (f" AND ({where})" if where else "")
+        # Where in its segment a value lies is not known.
+        part = weights * (1 - weights)
+        somewhere = float((np.sqrt(part) * line.counts).sum()) / 2
+        scale = FINE * math.hypot(line.deviation(weights - level), somewhere)
+        return _parts(FINE, None, below, level * FINE, present), scale
+    low, high = column.bounds
+    middles = (line.middles - low) * STEPS / (high - low)
+    mean = float(np.clip(middles @ line.counts / total, 0, STEPS))
+    # Where in its segment a value lies is not known.
+    unknown = line.widths * STEPS / (high - low) / math.sqrt(12) * np.maximum(line.counts, 0)
+    scale = math.hypot(line.deviation(middles - mean), float(np.sqrt((unknown**2).sum())))
+    if line.summed is not None:
+        steps, noise = line.summed
+        mean = float(np.clip(steps / total, 0, STEPS))
+        scale = math.hypot(noise, mean * line.deviation(np.ones(len(line.counts))))
+    return _parts(FINER, statistic.column, where, mean * FINER, present), FINER * scale
+
+
+def _parts(factor: int, column: str | None, one: str, other: float, base: str) -> list[Part]:
+    found = [Part(factor, column, one)]
+    if round(other):
+        found.append(Part(-round(other), None, base))
+    return found
+
+
+@dataclass(frozen=True)
+class _Line:
+    """How many rows each segment of a column has, as far as noisy answers tell.
+
+    Attributes:
+        edges: Where segments begin, and where the last ends; one more than segments.
+        step: Between two numbers of the column; 0 for none.
+        counts: For each segment.
+        covariance: Of the counts.
+        summed: The measured sum of the column's steps and its noise, if it was measured.
+    """
+
+    edges: Vector
+    step: float
+    counts: Vector
+    covariance: NDArray[np.float64]
+    summed: tuple[float, float] | None
+
+    @property
+    def middles(self) -> Vector:
+        return (self.edges[1:] + self.edges[:-1] - self.step) / 2
+
+    @property
+    def widths(self) -> Vector:
+        return np.diff(self.edges)
+
+    def deviation(self, weights: Vector) -> float:
+        """The standard deviation of a weighted sum of the counts."""
+        return math.sqrt(max(float(weights @ self.covariance @ weights), 1e-12))
+
+    def quantile(self, level: float) -> tuple[float, Vector]:
+        """Where a share of the rows lies below; and how much of each segment does."""
+        sums = np.maximum.accumulate(np.cumsum(self.counts))
+        place = int(np.searchsorted(sums, level * self.counts.sum()))
+        place = min(place, len(self.counts) - 1)
+        before = sums[place - 1] if place else 0.0
+        inside = max(sums[place] - before, 1e-12)
+        share = min(max((level * self.counts.sum() - before) / inside, 0.0), 1.0)
+        at = float(self.edges[place] + share * self.widths[place])
+        if self.step:
+            at = min(math.ceil(at), self.edges[place + 1])
+        share = (at - self.edges[place]) / self.widths[place]
+        weights = np.where(np.arange(len(self.counts)) < place, 1.0, 0.0)
+        weights[place] = share
+        return at, weights
+
+
+def _estimate(measured: Measurements, statistic: Statistic) -> Any:
+    """What measured tables tell of a statistic; an error where they tell nothing."""
+    schema = measured.workload.schema
+    where = parse_predicate(schema, statistic.where) if statistic.where else Known(TRUE)
+    if statistic.kind == "share":
+        event = both([parse_predicate(schema, statistic.event), where])
+        return _share(measured, statistic, event, where)
+    position = schema.names.index(statistic.column)
+    found = []
+    for features, counts, scale in _tables(measured):
+        mask = _mask(schema, features, where, position)
+        if mask is None:
+            continue
+        own = [feature.position for feature in features].index(position)
+        others = tuple(axis for axis in range(len(features)) if axis != own)
+        sizes = mask.sum(axis=others)
+        cells = np.where(mask, counts, 0.0).sum(axis=others)
+        segments = len(features[own].breaks) + 1  # the cell after the last one is null
+        found.append((features[own].breaks, cells[:segments], scale**2 * sizes[:segments]))
+    if not found:
+        columns = [schema.names[place] for place in {position, *columns_of_truth(where)}]
+        raise MeasurementError(
+            f"{statistic.text!r} does not follow from the workload: no table of "
+            f"{' x '.join(sorted(columns))} is measured whose cells tell it; measure one, such as "
+            f"tree:{len(columns)}"
+        )
+    column = schema.columns[position]
+    if not statistic.where and not column.nullable and measured.neighbours == "replace-one":
+        # All rows are in some segment, and how many there are is public.
+        exact = min(float(variances.min()) for _, _, variances in found) * 1e-4
+        found.append(((), np.array([float(measured.rows)]), np.array([exact])))
+    return _line(column, found, _summed(measured, statistic))
+
+
+def _line(column: Any, found: list[tuple[tuple[float, ...], Vector, Vector]], summed: Any) -> _Line:
+    """All tables of a column together: least squares, each weighted by its variance."""
+    low, high = column.bounds
+    step = 0.0 if isinstance(column, Real) else 1.0
+    breaks = sorted({each for cuts, _, _ in found for each in cuts})
+    edges = np.array([low, *breaks, high + step])
+    # Of whole numbers, a segment begins at the first one in it.
+    starts = np.ceil(edges) if step else edges
+    rows, answers, weights = [], [], []
+    for cuts, cells, variances in found:
+        owner = np.searchsorted(cuts, edges[:-1], side="right")
+        for cell in range(len(cells)):
+            if variances[cell] > 0:
+                rows.append((owner == cell).astype(float))
+                answers.append(cells[cell])
+                weights.append(1 / math.sqrt(variances[cell]))
+    weight = np.array(weights)
+    matrix = np.array(rows) * weight[:, None]
+    normal = matrix.T @ matrix
+    right = matrix.T @ (np.array(answers) * weight)
+    # No segment holds fewer than no rows: those that would are taken to be empty, and the others
+    # solved for again. (Left as they are, they made a median four times as wrong.)
+    held = np.arange(len(right))
+    while True:
+        inverse = np.linalg.pinv(normal[np.ix_(held, held)])
+        solved = inverse @ right[held]
+        if (solved >= 0).all():
+            break
+        held = held[solved >= 0]
+    counts, covariance = np.zeros(len(right)), np.zeros_like(normal)
+    counts[held], covariance[np.ix_(held, held)] = solved, inverse
+    return _Line(starts, step, counts, covariance, summed)
+
+
+def _share(measured: Measurements, statistic: Statistic, event: Truth, where: Truth) -> Any:
+    """How many rows meet the event, and the base; from the one table that knows best."""
+    schema = measured.workload.schema
+    best = None
+    for features, counts, scale in _tables(measured):
+        base, inside = (_mask(schema, features, truth) for truth in (where, event))
+        if base is None or inside is None:
+            continue
+        if best is None or scale**2 * base.sum() < best[2] ** 2 * best[1].sum():
+            best = (inside, base, scale, counts)
+    if best is None:
+        columns = sorted(schema.names[p] for p in columns_of_truth(event) | columns_of_truth(where))
+        raise MeasurementError(
+            f"{statistic.text!r} does not follow from the workload: no table of "
+            f"{' x '.join(columns)} is measured whose cells tell it"
+        )
+    inside, base, scale, counts = best
+
+    def deviation(share: float) -> float:
+        return float(scale * np.sqrt((base * ((inside & base) - share) ** 2).sum()))
+
+    return float(counts[inside].sum()), float(counts[base].sum()), deviation
+
+
+def _summed(measured: Measurements, statistic: Statistic) -> tuple[float, float] | None:
+    """The sum of a column, if just that was measured."""
+    wanted = Part(1, statistic.column, statistic.where)
+    first = group = 0
+    for family in measured.workload.families:
+        if isinstance(family, Sums):
+            for number, parts in enumerate(family.queries):
+                if parts == (wanted,):
+                    return float(measured.counts[first + number]), float(
+                        measured.scales[group + number]
+                    )
+        first += int(family.group_sizes.sum())
+        group += len(family.group_sizes)
+    return None
+
+
+def _tables(
+    measured: Measurements,
+) -> Iterator[tuple[tuple[Feature, ...], NDArray[np.float64], float]]:
+    """All tables that were measured: features, counts in their shape, scale."""
+    first = number = 0
+    for family in measured.workload.families:
+        if isinstance(family, Marginals):
+            place = first
+            for offset, group in enumerate(family.groups):
+                for features in group.tables:
+                    shape = [feature.size for feature in features]
+                    counts = measured.counts[place : place + math.prod(shape)].reshape(shape)
+                    place += counts.size
+                    if not any(feature.has_gap for feature in features):
+                        yield features, counts, float(measured.scales[number + offset])
+        first += int(family.group_sizes.sum())
+        number += len(family.group_sizes)
+
+
+def _mask(
+    schema: Schema, features: tuple[Feature, ...], truth: Truth, also: int | None = None
+) -> NDArray[np.bool_] | None:
+    """Which cells of a table meet a condition; None if cells do not tell."""
+    positions = [feature.position for feature in features]
+    needed = columns_of_truth(truth) | (set() if also is None else {also})
+    if not needed <= set(positions):
+        return None
+    for leaf in leaves(truth):
+        if isinstance(leaf, Known):
+            continue
+        if not isinstance(leaf, Test):
+            return None
+        if not set(leaf.breaks) <= set(features[positions.index(leaf.position)].breaks):
+            return None
+    values = [_representatives(schema, feature) for feature in features]
+    looked = [place for place, position in enumerate(positions) if position in needed]
+    mask = np.ones([feature.size for feature in features], dtype=np.bool_)
+    row = [0.0] * len(schema)
+    for cell in np.ndindex(*(features[place].size for place in looked)):
+        for place, each in zip(looked, cell, strict=True):
+            row[positions[place]] = values[place][each]
+        if truth_of(truth, row) != TRUE:
+            index: list[Any] = [slice(None)] * len(features)
+            for place, each in zip(looked, cell, strict=True):
+                index[place] = each
+            mask[tuple(index)] = False
+    return mask
+
+
+def _representatives(schema: Schema, feature: Feature) -> list[float]:
+    """A value of each cell."""
+    column = schema.columns[feature.position]
+    if isinstance(column, Discrete):
+        found = [float(code) for code in range(len(column.values))]
+    else:
+        found = [column.bounds[0], *feature.breaks]
+    return found + [math.nan] * feature.nullable

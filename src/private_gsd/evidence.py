@@ -1,0 +1,136 @@
+"""Evidence: what is known beside our own measurements, as more targets of the search.
+
+Public totals are exact and cost nothing; measurements made elsewhere count by their variances;
+derived targets follow from what was measured. None of it is covered by our ledger.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from private_gsd.derived import derive
+from private_gsd.errors import MeasurementError, WorkloadError
+from private_gsd.measurement import Measurements
+from private_gsd.workloads import predicates
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from private_gsd.derived import Statistic
+    from private_gsd.schema import Schema
+
+# Totals count as if their noise were so much less than that of the best measurement.
+SHARPER = 10.0
+
+
+def check_totals(schema: Schema, totals: Any) -> dict[str, int]:
+    """Public totals: conditions in SQL, and how many rows meet each."""
+    if not isinstance(totals, dict):
+        raise WorkloadError(f"totals are given as {{condition: rows}}, not {totals!r:.80}")
+    for condition, number in totals.items():
+        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
+            raise WorkloadError(f"the total of {condition!r:.80} must be a whole number of rows")
+    if totals:
+        predicates(schema, list(totals))
+    return {condition: int(number) for condition, number in totals.items()}
+
+
+def require_possible(totals: Mapping[str, int], rows: int) -> None:
+    """Refuse totals of more rows than there are, where that number is public."""
+    for condition, number in totals.items():
+        if number > rows:
+            raise WorkloadError(
+                f"the total of {condition!r:.80} is {number:,}, and the table has {rows:,} rows"
+            )
+
+
+def read_totals(path: Path) -> dict[str, int]:
+    """Public totals from a CSV file with the columns condition and count."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            if reader.fieldnames is None or set(reader.fieldnames) != {"condition", "count"}:
+                raise WorkloadError(f"{path}: the columns must be condition and count")
+            found: dict[str, int] = {}
+            for line, row in enumerate(reader, start=2):
+                number, condition = (row["count"] or "").strip(), (row["condition"] or "").strip()
+                if not (number.isascii() and number.isdigit()) or not condition:
+                    raise WorkloadError(
+                        f"{path}, line {line}: expected a condition and a whole number of rows, "
+                        f"such as \"sex = 'F'\",1200"
+                    )
+                if condition in found:
+                    raise WorkloadError(f"{path}, line {line}: {condition!r} stands there twice")
+                found[condition] = int(number)
+    except OSError as error:
+        raise WorkloadError(f"{path}: cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise WorkloadError(f"{path}: is no CSV file: {error}") from None
+    if not found:
+        raise WorkloadError(f"{path}: holds no totals")
+    return found
+
+
+def join_outside(schema: Schema, outside: Sequence[Any]) -> Measurements | None:
+    """Measurements made elsewhere, as one; each of the same columns."""
+    total: Measurements | None = None
+    for each in outside:
+        if not isinstance(each, Measurements):
+            raise MeasurementError(f"evidence is given as Measurements, not {type(each).__name__}")
+        if each.workload.schema.columns != schema.columns:
+            raise MeasurementError("evidence must be about the columns of the schema, all of them")
+        same = replace(each, workload=replace(each.workload, schema=schema))
+        if total is not None:
+            same = resized(same, total.rows)
+            same = replace(same, neighbours=total.neighbours)
+        total = same if total is None else total + same
+    return total
+
+
+def resized(measured: Measurements, rows: int) -> Measurements:
+    """The same shares, as counts of a table of another size; their noise, too."""
+    ratio = rows / measured.rows
+    return replace(
+        measured, counts=measured.counts * ratio, scales=measured.scales * ratio, rows=rows
+    )
+
+
+def supplemented(
+    measured: Measurements,
+    totals: Mapping[str, int],
+    outside: Measurements | None,
+    statistics: Sequence[Statistic],
+) -> Measurements:
+    """Our measurements, and all that is known beside them.
+
+    Args:
+        measured: Ours.
+        totals: Public totals.
+        outside: Measurements made elsewhere.
+        statistics: What to derive from both.
+    """
+    found = measured
+    if outside is not None:
+        same = resized(outside, measured.rows)
+        found = found + replace(same, neighbours=measured.neighbours)
+    targets = derive(found, statistics) if statistics else None
+    if targets is not None:
+        found = found + targets
+    if totals:
+        workload = predicates(measured.workload.schema, list(totals))
+        sharpest = float((measured.scales / measured.workload.units).min())
+        found = found + Measurements(
+            workload,
+            np.array(list(totals.values()), dtype=np.float64),
+            np.full(len(totals), sharpest / SHARPER),
+            measured.rows,
+            ("",) * len(totals),
+            measured.private,
+            measured.neighbours,
+        )
+    return found
