@@ -1,0 +1,72 @@
+"""Models: the classifiers that evaluation trains, always in the same way."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from private_gsd.errors import require
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from private_gsd.evaluation.features import Features
+    from private_gsd.evaluation.rows import Matrix
+
+    Labels = NDArray[np.int64]
+
+MODELS = ("logistic regression", "gradient boosting")
+
+
+class Model:
+    """A classifier, trained.
+
+    Args:
+        name: Which of ``MODELS``.
+        features: How rows become features.
+        matrix: The rows to learn from.
+        labels: The class of each.
+        seed: Of the training.
+    """
+
+    def __init__(
+        self, name: str, features: Features, matrix: Matrix, labels: Labels, seed: int
+    ) -> None:
+        self._features = features
+        self._linear = name == MODELS[0]
+        self.classes = np.unique(labels)
+        self._model: Any = None
+        if len(self.classes) < 2:
+            return  # it can only ever say one thing
+        if self._linear:
+            linear = require("sklearn.linear_model", what="Evaluation", extra="evaluation")
+            self._model = linear.LogisticRegression(max_iter=300)
+        else:
+            ensemble = require("sklearn.ensemble", what="Evaluation", extra="evaluation")
+            self._model = ensemble.HistGradientBoostingClassifier(
+                max_iter=60,
+                early_stopping=False,
+                categorical_features=np.array(features.categories),
+                random_state=seed,
+            )
+        with warnings.catch_warnings():
+            # A model that has not quite converged is as good for this.
+            warnings.simplefilter("ignore")
+            self._model.fit(self._rows(matrix), labels)
+
+    def _rows(self, matrix: Matrix) -> Any:
+        return self._features.linear(matrix) if self._linear else self._features.trees(matrix)
+
+    def predict(self, matrix: Matrix) -> Labels:
+        """The class of each row."""
+        if self._model is None:
+            return np.full(len(matrix), self.classes[0])
+        return np.asarray(self._model.predict(self._rows(matrix)))
+
+    def probability(self, matrix: Matrix) -> NDArray[np.float64]:
+        """How likely each row is of the last class."""
+        if self._model is None:
+            return np.ones(len(matrix))
+        return np.asarray(self._model.predict_proba(self._rows(matrix))[:, -1])
