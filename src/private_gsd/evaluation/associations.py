@@ -160,9 +160,7 @@ def association_matrix(shape: Shape, matrix: Matrix) -> Values:
     return found
 
 
-def cramers_v(
-    one: NDArray[np.int64], ones: int, two: NDArray[np.int64], twos: int
-) -> float:
+def cramers_v(one: NDArray[np.int64], ones: int, two: NDArray[np.int64], twos: int) -> float:
     """Cramér's V of two columns of codes; null is a value like others."""
     counts = np.bincount(one * twos + two, minlength=ones * twos).reshape(ones, twos)
     counts = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]

@@ -156,9 +156,7 @@ class Ruler:
             values = matrix[:, place]
             below = np.searchsorted(known, values, side="left")
             upto = np.searchsorted(known, values, side="right")
-            ranked[:, place] = np.where(
-                np.isnan(values), np.nan, (below + upto) / (2 * len(known))
-            )
+            ranked[:, place] = np.where(np.isnan(values), np.nan, (below + upto) / (2 * len(known)))
         return ranked
 
 
@@ -180,11 +178,7 @@ def share(hits: NDArray[np.float64] | NDArray[np.bool_]) -> Estimate:
     value = float(np.mean(hits))
     squared = NORMAL**2 / number
     middle = (value + squared / 2) / (1 + squared)
-    half = (
-        NORMAL
-        * math.sqrt(value * (1 - value) / number + squared / (4 * number))
-        / (1 + squared)
-    )
+    half = NORMAL * math.sqrt(value * (1 - value) / number + squared / (4 * number)) / (1 + squared)
     return Estimate(value, max(0.0, middle - half), min(1.0, middle + half))
 
 

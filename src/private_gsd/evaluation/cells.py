@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -118,6 +119,6 @@ def _numeric(column: Column, cuts: NDArray[np.float64]) -> Cells:
         if grid:  # a bin for each value
             labels = [words_of(column, float(cuts[0]) - 1), *ends]
         else:
-            middle = [f"{a} to {b}" for a, b in zip(ends[:-1], ends[1:], strict=True)]
+            middle = [f"{a} to {b}" for a, b in itertools.pairwise(ends)]
             labels = [f"below {ends[0]}", *middle, f"{ends[-1]} or more"]
     return Cells(tuple(labels + ["null"] * column.nullable), cuts, column.nullable)

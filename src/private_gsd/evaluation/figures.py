@@ -227,7 +227,9 @@ def _spoken(what: str, labels: Sequence[str], series: Sequence[Series]) -> str:
     parts = []
     for each in series:
         order = np.argsort(-each.values, kind="stable")[:5]
-        tallest = ", ".join(f"{_short(labels[place], 40)} {each.values[place]:.1%}" for place in order)
+        tallest = ", ".join(
+            f"{_short(labels[place], 40)} {each.values[place]:.1%}" for place in order
+        )
         parts.append(f"{each.name}, largest first: {tallest}")
     return f"{what}. {'. '.join(parts)}."
 

@@ -1,4 +1,4 @@
-"""Page: one HTML file that needs nothing else, for screens of any size, paper and screen readers."""
+"""Page: one HTML file that needs nothing else, for any screen, paper and screen readers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 # Nothing may be loaded and nothing may run, whatever a table's values try.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 class Section(NamedTuple):

@@ -67,6 +67,4 @@ def propensity(schema: Schema, real: Rows, synthetic: Rows, *, seed: int = 0) ->
         out = fold == each
         model = Model(MODELS[1], features, both[~out], labels[~out], seed)
         scores[out] = model.probability(both[out])
-    return Propensity(
-        number, pmse, pmse / expected, float(metrics.roc_auc_score(labels, scores))
-    )
+    return Propensity(number, pmse, pmse / expected, float(metrics.roc_auc_score(labels, scores)))
