@@ -22,7 +22,7 @@ BINS = 24
 FEW = 40
 # What lies beyond these quantiles goes into the first and the last bin: long tails would otherwise
 # leave one bin for all the rest.
-TAIL = 0.005
+TAIL = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,8 @@ def cells_of(column: Column, samples: Sequence[NDArray[np.float64]]) -> Cells:
 
     Args:
         column: The column.
-        samples: Encoded values of it, of one table or several.
+        samples: Encoded values of it; where there are several, the first decides where the bins
+            are.
     """
     if isinstance(column, Discrete):
         return _discrete(column)
@@ -69,9 +70,8 @@ def cells_of(column: Column, samples: Sequence[NDArray[np.float64]]) -> Cells:
     present = [values for values in present if len(values)]
     if not present:
         return _numeric(column, np.empty(0))
-    # Each table has the same say, however many rows it has.
-    low = min(float(np.quantile(values, TAIL)) for values in present)
-    high = max(float(np.quantile(values, 1 - TAIL)) for values in present)
+    # By the first table: a synthetic one that strays far would make the bins too wide for the other.
+    low, high = np.quantile(present[0], [TAIL, 1 - TAIL]).tolist()
     if not isinstance(column, Real):
         least = float(min(values.min() for values in present))
         most = float(max(values.max() for values in present))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from private_gsd.workloads import Workload
 
 DRAWN = 5
-CELLS = 10
+CELLS = 8
 
 
 class Cell(NamedTuple):

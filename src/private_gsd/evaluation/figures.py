@@ -32,12 +32,9 @@ class Series(NamedTuple):
     values: Values
 
 
-def figure(drawing: Markup, caption: Markup, *, width: int = WIDTH) -> Markup:
-    """A drawing with its caption, which lies beside others where there is room."""
-    return Markup(
-        f'<figure style="flex-basis:{width * 0.85:.0f}px;max-width:{width * 1.6:.0f}px">'
-        f"{drawing}<figcaption>{caption}</figcaption></figure>"
-    )
+def figure(drawing: Markup, caption: Markup) -> Markup:
+    """A drawing with its caption."""
+    return Markup(f"<figure>{drawing}<figcaption>{caption}</figcaption></figure>")
 
 
 def histogram(labels: Sequence[str], series: Sequence[Series], what: str) -> Markup:
@@ -78,26 +75,46 @@ def histogram(labels: Sequence[str], series: Sequence[Series], what: str) -> Mar
 
 
 def bars(
-    labels: Sequence[str], series: Sequence[Series], what: str, *, most: int = SHOWN
+    labels: Sequence[str],
+    series: Sequence[Series],
+    what: str,
+    *,
+    above: bool = False,
+    form: str = ".1%",
 ) -> Markup:
-    """Lying bars, one for each series under each label; the rarest labels are drawn as one."""
-    labels, series = _frequent(labels, series, most)
-    thick = 8
-    row = thick * len(series) + 8
-    left, right = 118, 44
+    """Lying bars, one for each series under each label; the rarest labels are drawn as one.
+
+    Args:
+        labels: What each set of bars is of.
+        series: The bars.
+        what: What the figure shows, for who cannot see it.
+        above: Whether labels are long, and stand above their bars rather than beside them.
+        form: How numbers are written.
+    """
+    labels, series = _frequent(labels, series, SHOWN)
+    thick, left, right, head = 10, 118, 44, 4
+    if above:
+        left, head = 0, 16
+    row = thick * len(series) + head + 5
     top = max(1e-9, *(float(each.values.max()) for each in series))
     body = []
     for number, label in enumerate(labels):
-        body.append(_text(left - 6, row * number + row / 2 + 3.5, _short(label, 18), "end"))
+        if above:
+            body.append(_text(0, row * number + 12, _short(label, 60), "start"))
+        else:
+            middle = row * number + head + thick * len(series) / 2 + 3
+            body.append(_text(left - 6, middle, _short(label, 20), "end"))
     for place, each in enumerate(series):
         path = []
         for number, value in enumerate(each.values):
             length = (WIDTH - left - right) * float(value) / top
-            start = row * number + 4 + thick * place
+            start = row * number + head + thick * place
             path.append(f"M{left} {_n(start)}h{_n(max(0.5, length))}v{thick - 1}H{left}z")
-            body.append(_text(left + length + 4, start + thick - 1, f"{value:.1%}", "start", "s"))
+            body.append(
+                _text(left + length + 4, start + thick - 2, f"{value:{form}}", "start", "s")
+            )
         body.append(f'<path class="{each.style}" d="{"".join(path)}"/>')
-    return _svg(WIDTH, row * len(labels) + 4, _spoken(what, labels, series), body)
+    return _svg(WIDTH, row * len(labels) + 2, _spoken(what, labels, series, form), body)
 
 
 def ranked(names: Sequence[str], values: Values, marks: Values, what: str) -> Markup:
@@ -160,7 +177,7 @@ def intervals(
         return _n(left + width * value)
 
     height = row * len(names) + 20
-    body = [f'<path class="mark" d="M{x(middle)} 16V{height - 16}"/>']
+    body = []
     for number, (name, (value, low, high)) in enumerate(zip(names, found, strict=True)):
         y = row * number
         body.append(_text(left, y + 12, name, "start"))
@@ -168,7 +185,7 @@ def intervals(
             f'<path class="rule" d="M{x(0)} {y + 26}H{x(1)}"/>'
             f'<path class="line synthetic" d="M{x(low)} {y + 26}H{x(high)}M{x(low)} {y + 21}v10'
             f'M{x(high)} {y + 21}v10"/><circle class="synthetic" cx="{x(value)}" cy="{y + 26}" '
-            'r="4"/>'
+            f'r="4"/><path class="mark" d="M{x(middle)} {y + 17}v18"/>'
         )
     for value, side in ((0.0, "start"), (middle, "middle"), (1.0, "end")):
         body.append(_text(left + width * value, height - 4, f"{value:g}", side))
@@ -222,13 +239,13 @@ def _frequent(
     return [*(labels[place] for place in kept), f"{len(labels) - most:,} others"], few
 
 
-def _spoken(what: str, labels: Sequence[str], series: Sequence[Series]) -> str:
+def _spoken(what: str, labels: Sequence[str], series: Sequence[Series], form: str = ".1%") -> str:
     """A figure in words: of many bars, the tallest."""
     parts = []
     for each in series:
         order = np.argsort(-each.values, kind="stable")[:5]
         tallest = ", ".join(
-            f"{_short(labels[place], 40)} {each.values[place]:.1%}" for place in order
+            f"{_short(labels[place], 40)} {each.values[place]:{form}}" for place in order
         )
         parts.append(f"{each.name}, largest first: {tallest}")
     return f"{what}. {'. '.join(parts)}."

@@ -87,9 +87,12 @@ def folded(summary: str, body: Markup) -> Markup:
     return Markup(f"<details><summary>{escape(summary)}</summary>{body}</details>")
 
 
-def side_by_side(drawings: Iterable[Markup]) -> Markup:
-    """Figures, as many in a line as there is room for."""
-    return Markup(f'<div class="figures">{"".join(drawings)}</div>')
+def side_by_side(drawings: Iterable[Markup], *, width: int = 340) -> Markup:
+    """Figures of a certain width, as many in a line as there is room for."""
+    return Markup(
+        f'<div class="figures" style="--least:{width * 0.9:.0f}px;--most:{width * 1.5:.0f}px">'
+        f"{''.join(drawings)}</div>"
+    )
 
 
 def key(*parts: tuple[str, str]) -> Markup:

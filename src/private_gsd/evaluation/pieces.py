@@ -20,6 +20,7 @@ def privacy_statement(record: dict[str, Any]) -> Markup:
     """What a release promises, in words and in numbers, from its privacy record."""
     spent, delta = record["spent"], record["delta"]
     epsilon = spent["epsilon"]
+    other = "another" if record["neighbours"] == "replace-one" else "left out"
     if not record["private"]:
         plain = Markup(
             '<p class="found">This release is NOT private: its noise came from a seed. It must not '
@@ -33,7 +34,7 @@ def privacy_statement(record: dict[str, Any]) -> Markup:
     else:
         plain = paragraph(
             "The release was made under differential privacy. Had any one row of the data been "
-            "another, the same release would have been about as likely: whatever somebody guesses "
+            f"{other}, the same release would have been about as likely: whatever somebody guesses "
             "about one row, seeing the release changes the odds of the guess by a factor of at "
             f"most {math.exp(epsilon):,.2f} (e to the power of ε = {epsilon:.4g}), but for a "
             f"chance of about δ = {delta:.3g}. This holds against any attack and any other "
@@ -59,19 +60,16 @@ def privacy_statement(record: dict[str, Any]) -> Markup:
 
 def schema_table(schema: Schema) -> Markup:
     """The columns of a schema."""
+    rows = [
+        (each.name, each.kind, "yes" * each.nullable, each.domain, each.description)
+        for each in schema
+    ]
+    headers = ("column", "kind", "null", "domain", "description")
+    shown = len(headers) if any(each.description for each in schema) else len(headers) - 1
     return wide_table(
         "The public schema",
-        ("column", "kind", "null", "domain", "description"),
-        [
-            (
-                column.name,
-                column.kind,
-                "yes" if column.nullable else "",
-                column.domain,
-                column.description,
-            )
-            for column in schema
-        ],
+        headers[:shown],
+        [row[:shown] for row in rows],
         words=(1, 2, 3, 4),
     )
 

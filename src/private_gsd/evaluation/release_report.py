@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float64]
 
-GROUPS = 20
+GROUPS = 12
 MORE_GROUPS = 500
 
 

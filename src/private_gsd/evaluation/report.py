@@ -26,7 +26,7 @@ from private_gsd.markup import Markup, escape
 if TYPE_CHECKING:
     from private_gsd.evaluation.result import Evaluation
 
-GROUPS = 20
+GROUPS = 12
 MORE_GROUPS = 500
 BOTH = (("real", "real"), ("synthetic", "synthetic"))
 
@@ -97,11 +97,11 @@ def _columns(found: Evaluation) -> Markup:
             each.kind,
             f"{each.distance:.4f}",
             "" if each.ks is None else f"{each.ks:.4f}",
-            f"{each.nulls[0]:.2%}",
-            f"{each.nulls[1]:.2%}",
+            f"{each.nulls[0]:.2%}" if column.nullable else "",
+            f"{each.nulls[1]:.2%}" if column.nullable else "",
             *(("", "") if each.means is None else each.means),
         )
-        for each in found.columns
+        for column, each in zip(found.schema, found.columns, strict=True)
     ]
     headers = (
         *("column", "kind", "distance", "KS", "null, real", "null, synthetic"),
@@ -112,7 +112,7 @@ def _columns(found: Evaluation) -> Markup:
             paragraph(
                 "The share of rows in each cell. The distance is the total variation distance "
                 "over the cells, from 0 to 1; KS is the largest difference of cumulative shares. "
-                "Numbers beyond the 0.5th and the 99.5th percentile are in the outer bins."
+                "Numbers beyond the 1st and the 99th percentile of the real ones are in the outer bins."
             ),
             key(*BOTH),
             side_by_side(drawings),
@@ -153,13 +153,11 @@ def _answers(found: Evaluation) -> Markup:
             Series("synthetic", "synthetic", np.array([cell.synthetic for cell in cells])),
         ]
         queries = [cell.query for cell in cells]
-        drawing = bars(queries, series, f"Group {group.name}, the queries furthest off")
+        label = f"Group {group.name}, the queries furthest off"
+        drawing = bars(queries, series, label, above=True)
         caption = Markup(
-            f"<strong>{escape(group.name)}</strong> the queries furthest off: "
-            + "; ".join(
-                f"{escape(cell.query)} ({cell.real:.2%} real, {cell.synthetic:.2%} synthetic)"
-                for cell in cells[:3]
-            )
+            f"<strong>{escape(group.name)}</strong> {len(cells)} of {group.queries:,} queries, "
+            "those furthest off"
         )
         drawings.append(figure(drawing, caption))
     listed = errors.groups[:MORE_GROUPS]

@@ -43,7 +43,7 @@ def learning(found: Evaluation) -> Markup:
             Series(name, STYLES[name], np.array([task.f1(name, model) for model in MODELS]))
             for name in STYLES
         ]
-        drawing = bars(list(MODELS), series, f"F1 (macro) of predicting {task.target}")
+        drawing = bars(list(MODELS), series, f"F1 (macro) of predicting {task.target}", form=".3f")
         caption = Markup(
             f"<strong>{escape(task.target)}</strong> F1 (macro), {task.classes} classes, "
             f"{task.tested:,} rows tested"

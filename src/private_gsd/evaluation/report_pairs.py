@@ -34,7 +34,7 @@ def pairs(found: Evaluation) -> Markup:
     ):
         drawing = heat_map(both.names, matrix, reach, f"{what}: associations of all pairs")
         caption = Markup(f"<strong>{escape(what)}</strong>{colour_scale(reach)}")
-        drawings.append(figure(drawing, caption, width=width))
+        drawings.append(figure(drawing, caption))
     rows = [
         (
             f"{pair.one} and {pair.two}",
@@ -56,7 +56,7 @@ def pairs(found: Evaluation) -> Markup:
     return joined(
         [
             paragraph(words),
-            side_by_side(drawings),
+            side_by_side(drawings, width=max(340, width)),
             wide_table(
                 "The pairs that are furthest apart",
                 ("columns", "measure", "real", "synthetic", "difference"),
