@@ -70,7 +70,7 @@ def cells_of(column: Column, samples: Sequence[NDArray[np.float64]]) -> Cells:
     present = [values for values in present if len(values)]
     if not present:
         return _numeric(column, np.empty(0))
-    # By the first table: a synthetic one that strays far would make the bins too wide for the other.
+    # By the first table: a synthetic one that strays far would make the bins too wide for it.
     low, high = np.quantile(present[0], [TAIL, 1 - TAIL]).tolist()
     if not isinstance(column, Real):
         least = float(min(values.min() for values in present))

@@ -103,7 +103,7 @@ def bars(
             body.append(_text(0, row * number + 12, _short(label, 60), "start"))
         else:
             middle = row * number + head + thick * len(series) / 2 + 3
-            body.append(_text(left - 6, middle, _short(label, 20), "end"))
+            body.append(_text(left - 6, middle, _short(label, 19), "end"))
     for place, each in enumerate(series):
         path = []
         for number, value in enumerate(each.values):

@@ -42,7 +42,9 @@ def page(
         f'<h2 id="{section.name}-h">{escape(section.heading)}</h2>{section.body}</section>'
         for section in sections
     )
-    warning = "" if alarm is None else f'<div class="alarm" role="note">{escape(alarm)}</div>'
+    warning = (
+        "" if alarm is None else f'<div class="alarm" role="note"><p>{escape(alarm)}</p></div>'
+    )
     style = files("private_gsd.evaluation").joinpath("style.css").read_text(encoding="utf-8")
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'

@@ -112,7 +112,8 @@ def _columns(found: Evaluation) -> Markup:
             paragraph(
                 "The share of rows in each cell. The distance is the total variation distance "
                 "over the cells, from 0 to 1; KS is the largest difference of cumulative shares. "
-                "Numbers beyond the 1st and the 99th percentile of the real ones are in the outer bins."
+                "Numbers beyond the 1st and the 99th percentile of the real ones are in the outer "
+                "bins."
             ),
             key(*BOTH),
             side_by_side(drawings),
