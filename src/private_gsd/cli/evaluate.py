@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.markup import escape
@@ -41,6 +41,10 @@ def evaluate(
         Path | None, typer.Option(help="The public schema, for a table that is no release.")
     ] = None,
     workload: options.WorkloadNames = None,
+    invalid: Annotated[
+        Literal["error", "coerce"] | None,
+        typer.Option(help="What to do with values outside the schema; as the release did."),
+    ] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Also write every figure: .json.")
     ] = None,
@@ -51,6 +55,8 @@ def evaluate(
     """Compare a synthetic table with the real one. The report is NOT for publication."""
     made: Any = release
     if schema is None or (Path(release) / "release.json").exists():
+        if Path(release).is_file():
+            raise typer.BadParameter(f"{release} is a table: give its --schema")
         made = Release.load(release)
     table, held = options.table_of(data, query), holdout and options.table_of(holdout, None)
     targets = [OutputFile(result, force, (".html",))]
@@ -69,6 +75,7 @@ def evaluate(
             workload=workload or None,
             holdout=held,
             targets=target or None,
+            invalid=invalid,
             seed=seed,
             tell=tell,
         )

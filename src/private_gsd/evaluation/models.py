@@ -36,9 +36,16 @@ class Model:
     ) -> None:
         self._features = features
         self._linear = name == MODELS[0]
-        self.classes = np.unique(labels)
+        self.classes, counts = np.unique(labels, return_counts=True)
+        self._most = int(self.classes[counts.argmax()])
         self._model: Any = None
-        if len(self.classes) < 2:
+        # Trees are given no column with nothing to split; of one with a single value, its nulls.
+        plain = features.trees(matrix)
+        distinct = [len(np.unique(column[~np.isnan(column)])) for column in plain.T]
+        self._thin = np.array(distinct) < 2
+        nulls = np.isnan(plain).mean(axis=0)
+        self._kept = ~self._thin | ((nulls > 0) & (nulls < 1))
+        if len(self.classes) < 2 or not self._kept.any():
             return  # it can only ever say one thing
         if self._linear:
             linear = require("sklearn.linear_model", what="Evaluation", extra="evaluation")
@@ -48,7 +55,7 @@ class Model:
             self._model = ensemble.HistGradientBoostingClassifier(
                 max_iter=60,
                 early_stopping=False,
-                categorical_features=np.array(features.categories),
+                categorical_features=(np.array(features.categories) & ~self._thin)[self._kept],
                 random_state=seed,
             )
         with warnings.catch_warnings(), _one_thread():
@@ -57,19 +64,22 @@ class Model:
             self._model.fit(self._rows(matrix), labels)
 
     def _rows(self, matrix: Matrix) -> Any:
-        return self._features.linear(matrix) if self._linear else self._features.trees(matrix)
+        if self._linear:
+            return self._features.linear(matrix)
+        rows = self._features.trees(matrix)
+        return np.where(self._thin, np.isnan(rows), rows)[:, self._kept]
 
     def predict(self, matrix: Matrix) -> Labels:
         """The class of each row."""
         if self._model is None:
-            return np.full(len(matrix), self.classes[0])
+            return np.full(len(matrix), self._most)
         with _one_thread():
             return np.asarray(self._model.predict(self._rows(matrix)))
 
     def probability(self, matrix: Matrix) -> NDArray[np.float64]:
         """How likely each row is of the last class."""
         if self._model is None:
-            return np.ones(len(matrix))
+            return np.full(len(matrix), 0.5)
         with _one_thread():
             return np.asarray(self._model.predict_proba(self._rows(matrix))[:, -1])
 
