@@ -80,6 +80,8 @@ def evaluate(
             raise SchemaError(f"no column {target!r} to predict{hint}")
     if invalid is None:
         invalid = "error" if release is None else str(release.settings.get("invalid", "error"))
+    # What is wrong with the release is found before the real table is read.
+    table = synthetic if release is None else release.synthetic
     told = tell or _not_told
     asked = _questions(known, workload, release)
     measurements = None if release is None or workload is not None else release.measurements()
@@ -98,7 +100,6 @@ def evaluate(
 
     real = rows_of("Reading the real table", data, asked)
     held = None if holdout is None else rows_of("Reading the held-out rows", holdout, None)
-    table = synthetic if release is None else release.synthetic
     made = rows_of("Reading the synthetic table", table, asked)
     told("Comparing columns", 0)
     columns = compare_columns(known, real, made)

@@ -158,7 +158,7 @@ class Evaluation:
 
     def json(self) -> str:
         """Every figure as JSON text."""
-        return json.dumps(self.document(), indent=1, ensure_ascii=False) + "\n"
+        return json.dumps(self.document(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     def _repr_html_(self) -> str:
         return html_table(ALARM, ["measure", "value", "perfect"], self.table())
