@@ -59,14 +59,17 @@ def test_a_copy_of_the_training_rows_is_flagged(copy: Evaluation) -> None:
     assert attacks.closer.low > 0.9
     assert attacks.membership.low > 0.65
     assert attacks.caught.low > 0.05
-    assert len(attacks.findings) == 3
+    assert len(attacks.inference) == len(copy.tasks)
+    assert all(each.members.value > each.others.value for each in attacks.inference)
+    assert len(attacks.findings) == 3 + len(attacks.inference)
     assert "Attacks found something" in copy.html()
 
 
 def test_other_rows_of_the_same_kind_are_not_flagged() -> None:
-    found = evaluated(census(1500, seed=5), targets=[])
+    found = evaluated(census(1500, seed=5), targets=["sex", "marital", "age"])
     assert found.attacks is not None
     assert found.attacks.findings == []
+    assert [each.column for each in found.attacks.inference] == ["sex", "marital"]
     assert "did better than chance explains" in found.html()
     assert min(each.score for each in found.kmarginals) > 700
 

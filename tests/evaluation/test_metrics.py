@@ -15,14 +15,15 @@ from sklearn.metrics import roc_auc_score
 
 from private_gsd import Boolean, Categorical, Date, Integer, Real, Schema
 from private_gsd.evaluation.associations import correlation_ratio, cramers_v, spearman
-from private_gsd.evaluation.attacks import area_under_curve, occurs, share
 from private_gsd.evaluation.cells import cells_of, quantile_cells, words_of
 from private_gsd.evaluation.distributions import kolmogorov_smirnov, total_variation
+from private_gsd.evaluation.estimates import area_under_curve, excess, share
 from private_gsd.evaluation.features import Features
 from private_gsd.evaluation.kmarginal import kmarginal
+from private_gsd.evaluation.nearness import occurs
 from private_gsd.evaluation.propensity import propensity
 from private_gsd.evaluation.rows import Rows, read_rows, take
-from private_gsd.kernels.nearest import nearest_distances
+from private_gsd.kernels.nearest import nearest_rows
 from tests.evaluation.tables import SCHEMA, census, matrix_of
 
 stats = pytest.importorskip("scipy.stats")
@@ -158,6 +159,14 @@ def test_intervals_of_shares(hits: int, more: int) -> None:
     assert found.high == pytest.approx(expected.high, abs=1e-4)
 
 
+def test_excess_is_a_part_of_what_others_miss() -> None:
+    right = [np.arange(1000) < hits for hits in (900, 600)]
+    found = excess(*right)
+    assert found.value == pytest.approx(0.75)
+    assert 0.6 < found.low < found.value < found.high < 0.9
+    assert excess(right[0], np.ones(5, dtype=bool)).value == 0
+
+
 def slow_nearest(rows: np.ndarray, others: np.ndarray, discrete: np.ndarray) -> list[float]:
     def distance(one: np.ndarray, two: np.ndarray) -> float:
         total = 0.0
@@ -180,9 +189,12 @@ def test_nearest_distances() -> None:
             matrix[:, discrete] = RNG.integers(0, 3, (number, 2))
             matrix[RNG.random(matrix.shape) < 0.2] = np.nan
             tables.append(matrix)
-        found = np.empty(len(tables[0]))
-        nearest_distances(tables[0], tables[1], discrete, found)
+        found, places = np.empty(len(tables[0])), np.empty(len(tables[0]), dtype=np.int64)
+        nearest_rows(tables[0], tables[1], discrete, found, places)
         assert found == pytest.approx(slow_nearest(tables[0], tables[1], discrete))
+        for row, place in enumerate(places):
+            alone = slow_nearest(tables[0][[row]], tables[1][[place]], discrete)
+            assert alone == pytest.approx(found[[row]])
 
 
 def test_rows_that_occur() -> None:

@@ -2,24 +2,23 @@
 
 They are smoke detectors. One that finds something shows a leak; one that finds nothing shows only
 that this attack, on these rows, did not. The guarantee of a release is its budget, not this.
-
-Rows are compared column by column: a number by the difference of its rank among the real ones, a
-category by whether it is the same.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from private_gsd.evaluation.estimates import Estimate, area_under_curve, excess, share
+from private_gsd.evaluation.nearness import Ruler, occurs
 from private_gsd.evaluation.rows import take
-from private_gsd.kernels.nearest import nearest_distances
 from private_gsd.schema import Discrete
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from private_gsd.evaluation.rows import Matrix
@@ -29,16 +28,23 @@ if TYPE_CHECKING:
 
 ROWS = 5_000
 FEWEST = 20
-# Of a standard normal variable, between minus and plus this in 95 of 100 cases.
-NORMAL = 1.96
 
 
-class Estimate(NamedTuple):
-    """A figure with its 95 % interval."""
+class Inference(NamedTuple):
+    """Guessing one column from all others, by the synthetic row that is closest in them.
 
-    value: float
-    low: float
-    high: float
+    Attributes:
+        column: The column.
+        members: The share of training rows for which the guess is right.
+        others: The share of held-out rows for which it is.
+        risk: The difference, as a part of what is wrong for the held-out rows: 0 where being in the
+            data made nobody easier to guess.
+    """
+
+    column: str
+    members: Estimate
+    others: Estimate
+    risk: Estimate
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,7 @@ class Attacks:
             much closer the synthetic table comes to a row than other real rows do.
         caught: The share of training rows that this attack names when it wrongly names one in a
             hundred of the others.
+        inference: What could be guessed of training rows that could not be of others.
     """
 
     rows: tuple[int, int, int]
@@ -68,6 +75,7 @@ class Attacks:
     closer: Estimate | None = None
     membership: Estimate | None = None
     caught: Estimate | None = None
+    inference: tuple[Inference, ...] = ()
 
     @property
     def findings(self) -> list[str]:
@@ -79,11 +87,22 @@ class Attacks:
             found.append("synthetic rows lie closer to training rows than to held-out ones")
         if self.membership is not None and self.membership.low > 0.5:
             found.append("nearest distances tell training rows from held-out ones")
+        found += [
+            f"{each.column} of training rows can be guessed more often than of held-out ones"
+            for each in self.inference
+            if each.risk.low > 0
+        ]
         return found
 
 
 def attack(
-    schema: Schema, synthetic: Matrix, train: Matrix, held: Matrix | None, *, seed: int = 0
+    schema: Schema,
+    synthetic: Matrix,
+    train: Matrix,
+    held: Matrix | None,
+    *,
+    secrets: Sequence[str] = (),
+    seed: int = 0,
 ) -> Attacks | None:
     """Attack a synthetic table; None where there are too few rows to try.
 
@@ -92,6 +111,7 @@ def attack(
         synthetic: Encoded synthetic rows.
         train: Encoded rows that it was made from.
         held: Encoded rows of the same kind that it was not made from, if there are any.
+        secrets: The columns to guess; only discrete ones are.
         seed: Of sampling.
     """
     if held is not None and len(held) < FEWEST:
@@ -128,74 +148,24 @@ def attack(
         share(closer),
         area_under_curve(*scores),
         share(scores[0] > threshold),
+        tuple(
+            _infer(schema, ruler, schema.names.index(secret), everything, members, others)
+            for secret in secrets
+            if isinstance(schema[secret], Discrete) and len(schema) > 1
+        ),
     )
 
 
-class Ruler:
-    """The distance between rows: numbers by their rank among the real ones, from 0 to 1."""
-
-    def __init__(self, schema: Schema, reference: Matrix) -> None:
-        self._discrete = np.array([isinstance(column, Discrete) for column in schema])
-        self._sorted = [
-            None if discrete else np.sort(values[~np.isnan(values)])
-            for discrete, values in zip(self._discrete, reference.T, strict=True)
-        ]
-
-    def nearest(self, rows: Matrix, others: Matrix) -> Values:
-        """How far each row is from the closest of the others, from 0 to 1."""
-        found = np.empty(len(rows))
-        nearest_distances(self._ranked(rows), self._ranked(others), self._discrete, found)
-        return found
-
-    def _ranked(self, matrix: Matrix) -> Matrix:
-        """Numbers as ranks, the middle one where several are equal."""
-        ranked = np.array(matrix, dtype=np.float64, order="C")
-        for place, known in enumerate(self._sorted):
-            if known is None or not len(known):
-                continue
-            values = matrix[:, place]
-            below = np.searchsorted(known, values, side="left")
-            upto = np.searchsorted(known, values, side="right")
-            ranked[:, place] = np.where(np.isnan(values), np.nan, (below + upto) / (2 * len(known)))
-        return ranked
-
-
-def occurs(rows: Matrix, others: Matrix) -> NDArray[np.bool_]:
-    """Which rows are equal to one of the others; nulls are equal."""
-
-    def whole(matrix: Matrix) -> NDArray[np.void]:
-        # Adding zero makes one zero of two, and a copy makes one NaN of many.
-        plain = np.ascontiguousarray(np.where(np.isnan(matrix), np.nan, matrix + 0.0))
-        return plain.view(np.dtype((np.void, plain.dtype.itemsize * plain.shape[1]))).ravel()
-
-    known = set(whole(others).tolist())
-    return np.array([each in known for each in whole(rows).tolist()])
-
-
-def share(hits: NDArray[np.float64] | NDArray[np.bool_]) -> Estimate:
-    """A share with Wilson's interval."""
-    number = len(hits)
-    value = float(np.mean(hits))
-    squared = NORMAL**2 / number
-    middle = (value + squared / 2) / (1 + squared)
-    half = NORMAL * math.sqrt(value * (1 - value) / number + squared / (4 * number)) / (1 + squared)
-    return Estimate(value, max(0.0, middle - half), min(1.0, middle + half))
-
-
-def area_under_curve(ones: Values, zeros: Values) -> Estimate:
-    """How often a one scores above a zero, ties half; with Hanley and McNeil's interval."""
-    ordered = np.sort(zeros)
-    below = np.searchsorted(ordered, ones, side="left")
-    upto = np.searchsorted(ordered, ones, side="right")
-    area = float(np.mean((below + upto) / (2 * len(zeros))))
-    first, second = area / (2 - area), 2 * area**2 / (1 + area)
-    variance = (
-        area * (1 - area)
-        + (len(ones) - 1) * (first - area**2)
-        + (len(zeros) - 1) * (second - area**2)
-    ) / (len(ones) * len(zeros))
-    half = NORMAL * math.sqrt(max(0.0, variance))
-    return Estimate(area, max(0.0, area - half), min(1.0, area + half))
+def _infer(
+    schema: Schema, ruler: Ruler, place: int, made: Matrix, members: Matrix, others: Matrix
+) -> Inference:
+    """Guess a column of training rows and of others."""
+    right = []
+    for rows in (members, others):
+        guess = made[ruler.closest(rows, made, without=place), place]
+        truth = rows[:, place]
+        right.append((guess == truth) | (np.isnan(guess) & np.isnan(truth)))
+    return Inference(schema.names[place], share(right[0]), share(right[1]), excess(*right))
 
 
 def _percentiles(distances: Values) -> tuple[float, float]:

@@ -58,7 +58,8 @@ def evaluate(
         workload: The questions to compare answers to; those of the release by default, else those
             that a release would ask.
         holdout: Real rows that it was not made from: to test models on, and to attack with.
-        targets: The columns that models predict; a few with few classes by default.
+        targets: The columns that models predict and attacks guess; a few with few classes by
+            default.
         invalid: What to do with values outside the schema, "error" or "coerce"; as the release did.
         sample: The most rows of a table that anything but the counting of queries, nulls and broken
             rules looks at.
@@ -114,9 +115,10 @@ def evaluate(
     told("Telling the tables apart", 0)
     apart = propensity(known, real, made, seed=seed)
     kept = None if held is None else held.sample
-    tasks = _learn(known, made.sample, real.sample, kept, targets, seed, told)
+    chosen = default_targets(known, real.sample) if targets is None else list(targets)
+    tasks = _learn(known, made.sample, real.sample, kept, chosen, seed, told)
     told("Attacking", 0)
-    attacks = attack(known, made.sample, real.sample, kept, seed=seed)
+    attacks = attack(known, made.sample, real.sample, kept, secrets=chosen, seed=seed)
     return Evaluation(
         schema=known,
         tables=Tables(
@@ -169,7 +171,7 @@ def _learn(
     made: Matrix,
     real: Matrix,
     held: Matrix | None,
-    targets: Sequence[str] | None,
+    targets: Sequence[str],
     seed: int,
     told: Tell,
 ) -> list[Task]:
@@ -178,13 +180,12 @@ def _learn(
         order = np.random.default_rng(seed).permutation(len(real))
         cut = round(TEST_SHARE * len(real))
         held, real = real[np.sort(order[:cut])], real[np.sort(order[cut:])]
-    chosen = default_targets(schema, real) if targets is None else list(targets)
     return learn(
         schema,
         made,
         real,
         held,
-        chosen,
+        targets,
         seed=seed,
         progress=lambda target: told(f"Learning to predict {target}", 0),
     )

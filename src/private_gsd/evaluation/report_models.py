@@ -12,7 +12,8 @@ from private_gsd.evaluation.page import joined, key, paragraph, side_by_side, wi
 from private_gsd.markup import Markup, escape
 
 if TYPE_CHECKING:
-    from private_gsd.evaluation.attacks import Attacks, Estimate
+    from private_gsd.evaluation.attacks import Attacks
+    from private_gsd.evaluation.estimates import Estimate
     from private_gsd.evaluation.result import Evaluation
 
 STYLES = {"synthetic": "synthetic", "real": "real", "nothing": "other"}
@@ -147,6 +148,14 @@ def _table(what: Attacks) -> Markup:
             ),
             ("members named, when 1 in 100 others is", _estimate(what.caught), "about 1%"),
         ]
+    rows += [
+        (
+            f"guessing {each.column} by the closest synthetic row",
+            _estimate(each.members),
+            f"{_estimate(each.others)} for held-out",
+        )
+        for each in what.inference
+    ]
     made, train, held = what.rows
     return wide_table(
         f"Attacks, on {made:,} synthetic, {train:,} training and {held:,} held-out rows",

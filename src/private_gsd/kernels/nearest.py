@@ -1,4 +1,4 @@
-"""Nearest: how far each row of one table is from the closest row of another."""
+"""Nearest: the closest row of another table to each row of one."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from private_gsd.kernels.compiling import kernel
 
 
 @kernel
-def nearest_distances(rows, others, discrete, out):  # type: ignore[no-untyped-def]
-    """The least distance of each row to one of the others, as a mean over the columns.
+def nearest_rows(rows, others, discrete, distances, places):  # type: ignore[no-untyped-def]
+    """The closest of the others to each row: how far it is, as a mean over the columns, and which.
 
     Numbers, which lie between 0 and 1, differ by their difference; values of ``discrete`` columns
     by 1 or not at all; a null and anything else by 1. A comparison ends when it can no longer be
@@ -16,6 +16,7 @@ def nearest_distances(rows, others, discrete, out):  # type: ignore[no-untyped-d
     columns = rows.shape[1]
     for row in range(rows.shape[0]):
         best = columns + 1.0
+        place = 0
         for other in range(others.shape[0]):
             total = 0.0
             for column in range(columns):
@@ -31,6 +32,8 @@ def nearest_distances(rows, others, discrete, out):  # type: ignore[no-untyped-d
                     break
             if total < best:
                 best = total
+                place = other
                 if best == 0.0:
                     break
-        out[row] = best / columns
+        distances[row] = best / columns
+        places[row] = place
