@@ -137,7 +137,7 @@ def _answers(found: Evaluation) -> Markup:
             "noise out; far above 1, it could not fit what was measured, or has too few rows to."
         )
     else:
-        words += "There is no noise to compare with: this table came without measurements."
+        words += "There is no noise to compare with: none of these answers was measured."
     shown = errors.groups[:GROUPS]
     marks = np.array([np.nan if group.noise is None else group.noise for group in shown])
     values = np.array([group.rms for group in shown])
