@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 WIDTH = 340
 LEVELS = 11
 SHOWN = 12
+# Of heat maps: the width of a cell, and of the names beside them.
+CELL, EDGE = 13, 92
 
 
 class Series(NamedTuple):
@@ -92,7 +94,7 @@ def bars(
         form: How numbers are written.
     """
     labels, series = _frequent(labels, series, SHOWN)
-    thick, left, right, head = 10, 118, 44, 4
+    thick, left, right, head = 11, 126, 46, 4
     if above:
         left, head = 0, 16
     row = thick * len(series) + head + 5
@@ -100,7 +102,7 @@ def bars(
     body = []
     for number, label in enumerate(labels):
         if above:
-            body.append(_text(0, row * number + 12, _short(label, 60), "start"))
+            body.append(_text(0, row * number + 12, _short(label, 56), "start"))
         else:
             middle = row * number + head + thick * len(series) / 2 + 3
             body.append(_text(left - 6, middle, _short(label, 19), "end"))
@@ -125,7 +127,7 @@ def ranked(names: Sequence[str], values: Values, marks: Values, what: str) -> Ma
     bar, mark, body = [], [], []
     for number, (name, value) in enumerate(zip(names, values, strict=True)):
         y = row * number
-        body.append(_text(0, y + 12, _short(name, 52), "start"))
+        body.append(_text(0, y + 12, _short(name, 50), "start"))
         bar.append(f"M0 {y + 17}h{_n(max(0.5, value * scale))}v10H0z")
         body.append(_text(value * scale + 4, y + 26, f"{value:.2%}", "start", "s"))
         if not np.isnan(marks[number]):
@@ -141,8 +143,8 @@ def ranked(names: Sequence[str], values: Values, marks: Values, what: str) -> Ma
 
 def heat_map(names: Sequence[str], matrix: Values, span: float, what: str) -> Markup:
     """A square of coloured cells, from minus to plus ``span``."""
-    cell, edge = 12, 84
-    size = edge + cell * len(names)
+    size = heat_width(len(names))
+    cell, edge = CELL, EDGE
     middle = LEVELS // 2
     level = np.clip(np.rint(matrix / span * middle), -middle, middle).astype(int) + middle
     body = []
@@ -164,6 +166,11 @@ def heat_map(names: Sequence[str], matrix: Values, span: float, what: str) -> Ma
         )
         body.append(f'<path class="d{each}" d="{path}"/>')
     return _svg(size, size, f"{what}. {_strongest(names, matrix)}", body)
+
+
+def heat_width(names: int) -> int:
+    """How wide a heat map is."""
+    return EDGE + CELL * names
 
 
 def intervals(

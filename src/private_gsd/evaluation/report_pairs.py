@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.evaluation.figures import figure, heat_map
+from private_gsd.evaluation.figures import figure, heat_map, heat_width
 from private_gsd.evaluation.page import joined, paragraph, side_by_side, wide_table
 from private_gsd.evaluation.pieces import colour_scale
 from private_gsd.markup import Markup, escape
@@ -25,7 +25,7 @@ def pairs(found: Evaluation) -> Markup:
         return paragraph("There is one column only, and so no pair.")
     most = float(np.abs(both.difference).max())
     span = next((each for each in SPANS if most <= each), SPANS[-1])
-    width = 84 + 12 * len(both.names)
+    width = heat_width(len(both.names))
     drawings = []
     for what, matrix, reach in (
         ("Real", both.real, 1.0),
