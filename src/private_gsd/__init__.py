@@ -3,6 +3,7 @@
 from private_gsd import workloads
 from private_gsd.answering import ExactAnswers, QueryErrors, answer, query_errors
 from private_gsd.encoding import Encoder
+from private_gsd.evaluation import Evaluation, evaluate
 from private_gsd.genetic import GeneticConfig, evolve
 from private_gsd.measurement import Measurements
 from private_gsd.release import Release
@@ -29,6 +30,7 @@ __all__ = [
     "Date",
     "Datetime",
     "Encoder",
+    "Evaluation",
     "ExactAnswers",
     "GeneticConfig",
     "Integer",
@@ -43,6 +45,7 @@ __all__ = [
     "Sweep",
     "Synthesizer",
     "answer",
+    "evaluate",
     "evolve",
     "open_source",
     "query_errors",

@@ -16,7 +16,7 @@ from private_gsd.errors import DataError, ReleaseError, did_you_mean
 from private_gsd.evidence import supplemented
 from private_gsd.genetic import GeneticConfig, evolve
 from private_gsd.genetic.constraints import broken_rows
-from private_gsd.kernels.donors import nearest
+from private_gsd.kernels.nearest import nearest_donors
 from private_gsd.schema import Discrete
 from private_gsd.sources import open_source
 from private_gsd.sql.rules import UndecidedError, check_rules
@@ -134,13 +134,13 @@ def _donors(
     spans = np.array([max(column.bounds[1] - column.bounds[0], 1e-300) for column in schema])
     found = np.zeros(len(rows), dtype=np.int64)
     known = (rows, table, columns, discrete, spans)
-    least = nearest(*known, len(rows), seed, found)
+    least = nearest_donors(*known, len(rows), seed, found)
     often = -(-len(rows) // len(table))
     while often < len(rows):
-        if nearest(*known, often, seed, found) <= least + NEAR:
+        if nearest_donors(*known, often, seed, found) <= least + NEAR:
             return often, found
         often *= 2
-    nearest(*known, len(rows), seed, found)
+    nearest_donors(*known, len(rows), seed, found)
     return len(rows), found
 
 

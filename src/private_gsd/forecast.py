@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from private_gsd.markup import html_table
 from private_gsd.mechanism import adaptive_units, count_and_rest
 from private_gsd.privacy.budget import units_to_rho
 from private_gsd.privacy.mechanisms import gaussian_scale, selection_scale
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from private_gsd.mechanism import Mechanism
     from private_gsd.privacy.budget import Budget
     from private_gsd.workloads import Neighbours, Workload
+
+
+# As many groups as a notebook shows.
+SHOWN = 12
 
 
 class GroupForecast(NamedTuple):
@@ -137,6 +142,26 @@ class Forecast:
     def bytes(self) -> float:
         """About how much memory the run takes."""
         return 300e6 + 60 * self.workload.size + 20 * self.rows * len(self.workload.schema)
+
+    def _repr_html_(self) -> str:
+        worst = sorted(self.groups, key=lambda group: (-group.noise, -group.queries))[:SHOWN]
+        return html_table(
+            f"Plan: {self.workload.size:,} queries in {self.workload.num_groups:,} groups, "
+            f"{self.mechanism.name}, epsilon = {self.budget.epsilon:.4g}; {len(worst)} groups "
+            "with the most noise",
+            ("group", "queries", "rho", "noise, rows", "mean error", "largest"),
+            [
+                (
+                    group.name,
+                    f"{group.queries:,}",
+                    f"{group.rho:.3g}",
+                    f"{group.noise:,.4g}",
+                    f"{group.error:.3%}",
+                    f"{group.largest:.2%}",
+                )
+                for group in worst
+            ],
+        )
 
     def document(self) -> dict[str, object]:
         """For JSON."""

@@ -38,6 +38,7 @@ import pyarrow.parquet
 
 from private_gsd.encoding import Encoder
 from private_gsd.errors import MeasurementError, ReleaseError, SchemaError, WorkloadError
+from private_gsd.markup import html_table
 from private_gsd.measurement import (
     Measurements,
     check_rows,
@@ -92,6 +93,18 @@ class Release:
 
     def __repr__(self) -> str:
         return f"<Release {self.folder.name}>"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [("complete", "yes" if self.complete else "not yet")]
+        if self.finished:
+            record = self.privacy
+            rows += [
+                ("private", "yes" if record["private"] else "NO: the noise came from a seed"),
+                ("epsilon spent so far", f"{record['spent']['epsilon']:.4g}"),
+                ("at delta", f"{record['delta']:.3g}"),
+                ("synthetic rows", f"{self.synthetic.num_rows:,}"),
+            ]
+        return html_table(f"Release {self.folder.name}", ("", "value"), rows, words=(1,))
 
     def begin(
         self,

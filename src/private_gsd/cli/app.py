@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 import private_gsd
-from private_gsd.cli import demo, ledger, output, plan, schema, synthesize
+from private_gsd.cli import demo, evaluate, ledger, output, plan, schema, synthesize
 from private_gsd.errors import GsdError
 
 app = typer.Typer(
@@ -25,6 +25,8 @@ app.add_typer(ledger.app, name="ledger")
 app.command()(demo.demo)
 for command in (plan.plan, synthesize.synthesize, synthesize.resume, synthesize.sample):
     app.command()(command)
+app.command()(evaluate.evaluate)
+app.command()(evaluate.report)
 
 
 def _print_version(wanted: bool) -> None:

@@ -23,15 +23,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OutputFile:
-    """A table to be written.
+    """A table or a text to be written.
 
     Attributes:
-        path: Where; .csv or .parquet.
+        path: Where.
         force: Whether a file that is there may be replaced.
+        kinds: How its name may end.
     """
 
     path: Path
     force: bool
+    kinds: tuple[str, ...] = (".csv", ".parquet")
 
     def check(self, others: Mapping[str, Path | str | None], data: str | None = None) -> None:
         """Refuse a path that cannot be written to, or that something else is at.
@@ -41,8 +43,8 @@ class OutputFile:
             data: The path, the folder or the glob of the table.
         """
         path = self.path
-        if path.suffix not in (".csv", ".parquet"):
-            raise GsdError(f"{path}: the output must end in .csv or .parquet")
+        if path.suffix not in self.kinds:
+            raise GsdError(f"{path}: the output must end in {' or '.join(self.kinds)}")
         place = path.resolve()
         for what, other in others.items():
             if other is not None:
@@ -67,11 +69,13 @@ class OutputFile:
         except OSError as error:
             raise GsdError(f"{path}: cannot be written: {error.strerror}") from None
 
-    def write(self, table: pa.Table) -> None:
-        """Write a table."""
+    def write(self, table: pa.Table | str) -> None:
+        """Write a table, or a text."""
         temporary = self._beside("part")
         try:
-            if self.path.suffix == ".csv":
+            if isinstance(table, str):
+                temporary.write_text(table, encoding="utf-8")
+            elif self.path.suffix == ".csv":
                 pyarrow.csv.write_csv(table, temporary)
             else:
                 pyarrow.parquet.write_table(table, temporary)

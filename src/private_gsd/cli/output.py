@@ -135,6 +135,23 @@ def run_progress(
         yield tell
 
 
+@contextmanager
+def step_progress(*, quiet: bool = False) -> Iterator[Callable[[str, int], None]]:
+    """A function to be told of what is done now, and of rows that went by meanwhile."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.fields[how]}"))
+    off = quiet or not err.is_terminal
+    with Progress(*columns, console=err, transient=True, disable=off) as progress:
+        now = progress.add_task("Reading", total=None, how="")
+        seen = 0
+
+        def tell(what: str, rows: int) -> None:
+            nonlocal seen
+            seen = seen + rows if rows else 0
+            progress.update(now, description=escape(what), how=f"{seen:,} rows" if seen else "")
+
+        yield tell
+
+
 def schema_table(schema: Schema, title: str) -> Table:
     """The columns of a schema, to look at."""
     table = Table(

@@ -100,8 +100,13 @@ def kernel_of(rules: Rules, cuts: Sequence[NDArray[np.float64]], free: NDArray[n
 
 def broken_rules(schema: Schema, values: Matrix) -> dict[str, int]:
     """The rules that some rows of an encoded table break, and how many rows do."""
-    numbers = _broken(schema, values).sum(axis=0).tolist()
+    numbers = broken_by_rule(schema, values).tolist()
     return {text: n for text, n in zip(schema.constraints, numbers, strict=True) if n}
+
+
+def broken_by_rule(schema: Schema, values: Matrix) -> NDArray[np.int64]:
+    """For each rule, how many rows of an encoded table break it."""
+    return np.asarray(_broken(schema, values).sum(axis=0))
 
 
 def broken_rows(schema: Schema, values: Matrix) -> NDArray[np.bool_]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from private_gsd.errors import SchemaError, did_you_mean, require
+from private_gsd.markup import html_table
 from private_gsd.schema import convert, toml
 from private_gsd.schema.columns import Column
 from private_gsd.schema.draft import draft_columns, stream_batches
@@ -92,6 +93,17 @@ class Schema:
 
     def __len__(self) -> int:
         return len(self.columns)
+
+    def _repr_html_(self) -> str:
+        return html_table(
+            "Schema, DRAFTED from data" if self.drafted else "Schema",
+            ("column", "kind", "null", "domain", "description"),
+            [
+                (each.name, each.kind, "yes" * each.nullable, each.domain, each.description)
+                for each in self.columns
+            ],
+            words=(1, 2, 3, 4),
+        )
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)

@@ -1,0 +1,124 @@
+"""Cells: how a column is cut into pieces to be counted, compared and drawn."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from private_gsd.schema import Date, Datetime, Discrete, Integer, Real
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from private_gsd.schema import Column
+
+BINS = 24
+# A column of whole numbers or dates with no more values than this has a bin for each.
+FEW = 40
+# What lies beyond these quantiles goes into the first and the last bin: long tails would otherwise
+# leave one bin for all the rest.
+TAIL = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A column, cut: the values of a discrete one, bins of a numeric one; null is the last cell.
+
+    Attributes:
+        labels: Each cell in words.
+        cuts: Where a numeric column is cut: bins are [a, b), the outer ones open; None for a
+            discrete column.
+        nullable: Whether the last cell is null.
+    """
+
+    labels: tuple[str, ...]
+    cuts: NDArray[np.float64] | None
+    nullable: bool
+
+    def codes(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The cell of each value."""
+        null = np.isnan(values)
+        if self.cuts is None:
+            codes = np.where(null, 0, values).astype(np.int64)
+        else:
+            codes = np.searchsorted(self.cuts, values, side="right").astype(np.int64)
+        codes[null] = len(self.labels) - 1
+        return codes
+
+    def shares(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The share of the values in each cell."""
+        counts = np.bincount(self.codes(values), minlength=len(self.labels))
+        return counts / max(1, len(values))
+
+
+def cells_of(column: Column, samples: Sequence[NDArray[np.float64]]) -> Cells:
+    """Cells to draw a column by: its values, or bins of equal width where most rows are.
+
+    Args:
+        column: The column.
+        samples: Encoded values of it; where there are several, the first decides where the bins
+            are.
+    """
+    if isinstance(column, Discrete):
+        return _discrete(column)
+    present = [values[~np.isnan(values)] for values in samples]
+    present = [values for values in present if len(values)]
+    if not present:
+        return _numeric(column, np.empty(0))
+    # By the first table: a synthetic one that strays far would make the bins too wide for it.
+    low, high = np.quantile(present[0], [TAIL, 1 - TAIL]).tolist()
+    if not isinstance(column, Real):
+        least = float(min(values.min() for values in present))
+        most = float(max(values.max() for values in present))
+        if most - least < FEW:
+            return _numeric(column, np.arange(least, most + 1)[1:])
+        step = max(1.0, np.ceil((high - low) / BINS))
+        return _numeric(column, np.arange(np.floor(low), high + 1, step)[1:])
+    if low == high:
+        return _numeric(column, np.array([np.nextafter(high, np.inf)]))
+    return _numeric(column, np.unique(np.linspace(low, high, BINS + 1)[1:-1]))
+
+
+def quantile_cells(column: Column, values: NDArray[np.float64], bins: int) -> Cells:
+    """Cells that hold about as many of the given values each."""
+    if isinstance(column, Discrete):
+        return _discrete(column)
+    present = values[~np.isnan(values)]
+    if not len(present):
+        return _numeric(column, np.empty(0))
+    cuts = np.quantile(present, np.arange(1, bins) / bins, method="inverted_cdf")
+    return _numeric(column, np.unique(cuts))
+
+
+def words_of(column: Column, number: float) -> str:
+    """An encoded number of a numeric column, as a person writes it."""
+    if isinstance(column, Date | Datetime):
+        moment = np.array(int(np.rint(number))).astype(f"datetime64[{column.unit}]")
+        return str(moment).replace("T", " ")
+    if isinstance(column, Integer):
+        return f"{int(np.ceil(number)):,}"
+    return f"{number:,.4g}" if abs(number) < 1e4 else f"{number:,.0f}"
+
+
+def _discrete(column: Discrete) -> Cells:
+    labels = [str(value) for value in column.values] + ["null"] * column.nullable
+    return Cells(tuple(labels), None, column.nullable)
+
+
+def _numeric(column: Column, cuts: NDArray[np.float64]) -> Cells:
+    if not len(cuts):
+        labels = ["any"]
+    else:
+        ends = [words_of(column, float(cut)) for cut in cuts]
+        grid = not isinstance(column, Real) and len(cuts) < FEW and (np.diff(cuts) == 1).all()
+        if grid:  # a bin for each value
+            labels = [words_of(column, float(cuts[0]) - 1), *ends]
+        else:
+            middle = [f"{a} to {b}" for a, b in itertools.pairwise(ends)]
+            labels = [f"below {ends[0]}", *middle, f"{ends[-1]} or more"]
+    return Cells(tuple(labels + ["null"] * column.nullable), cuts, column.nullable)
