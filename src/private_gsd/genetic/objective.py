@@ -98,6 +98,11 @@ class Objective:
         sizes = [int(family.group_sizes.sum()) for family in self.workload.families]
         return list(zip(self.workload.families, starts_of(sizes).tolist(), strict=False))
 
+    @property
+    def ruled(self) -> bool:
+        """Whether there are rules to keep."""
+        return bool(self.schema.constraints)
+
     @cached_property
     def problem(self) -> Problem:
         """The kernels' view of it."""
@@ -129,6 +134,9 @@ class Objective:
                 )
         rules = check_rules(self.schema)
         asking = [*truths, *rules.truths, *(t for family, _ in sums for t in family.truths)]
+        # Kernels are compiled with all of predicates, sums and rules, or with none: each mix would
+        # take its own half minute.
+        more = bool(truths or sums or rules.texts)
         cuts = cuts_of(self.schema, tables, [family for family, _ in conjunctions], asking)
         self._depth = depth_of(asking)
         self._cuts = cuts
@@ -137,9 +145,9 @@ class Objective:
             tables_of(self.schema, tables, cuts),
             conditions_of(self.schema, conjunctions, cuts),
             directions_of(self.schema, halfspaces, self.share_weights),
-            compiled(self.schema, truths, np.array(asked), cuts) if truths else (),
-            parts_of(self.schema, sums, cuts) if sums else (),
-            kernel_of(rules, cuts, self._free) if rules.texts else (),
+            compiled(self.schema, truths, np.array(asked), cuts) if more else (),
+            parts_of(self.schema, sums, cuts) if more else (),
+            kernel_of(rules, cuts, self._free) if more else (),
             self._free,
             self.movable,
             self.share_weights,
@@ -148,7 +156,7 @@ class Objective:
     def random_table(self, rows: int, seed: int, number: int = 0) -> NDArray[np.float64]:
         """A table to begin with, of rows that keep the schema's rules."""
         columns = self.problem.columns
-        if self.problem.rules and (self._pool is None or self._pool[0] != seed):
+        if self.ruled and (self._pool is None or self._pool[0] != seed):
             self._pool = seed, Pool.of(self.schema, self._cuts, self._free, seed)
         return random_table(columns, rows, seed, number, self._pool[1] if self._pool else None)
 

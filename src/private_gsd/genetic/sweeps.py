@@ -81,7 +81,7 @@ class Sweeps:
         permute(self._seed, 0, ORDERS, nobody)
         sweep(problem, state, nobody, self._seed, 0, room)
         swap(problem, state, nobody, 0, self._seed, 0, 0, room)
-        if problem.rules:
+        if self._objective.ruled:
             relink(problem, state, nobody, 0, self._seed, 0, 0, room)
         if not self._alone:
             self._sweep_together(state, nobody, None)
@@ -139,7 +139,7 @@ class Sweeps:
                     loss += change
                     edits[place] += tried
                     losses[1, place] = loss * unit
-                if problem.rules:
+                if self._objective.ruled:
                     relink(problem, state, order, 0, seed, generation, LINKS, row)
                 loss = self._objective.loss(state)
                 if self._config.settled(before, loss):
@@ -192,7 +192,7 @@ class Sweeps:
                 loss += change
                 self._watch.edits += edits
                 self._watch.report(self.generation, loss, whole=False)
-        if problem.rules:
+        if self._objective.ruled:
             for piece in Slices().of(len(order)):
                 change, _, edits = relink(
                     *(problem, state, order[piece], piece.start, self._seed, self.generation),
