@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from private_gsd import Schema, Synthesizer, datasets
-from private_gsd.conditional import _donors
+from private_gsd.conditional import FewAlikeWarning, _donors
 from private_gsd.errors import DataError, GsdError, ReleaseError, WorkloadError
 
 NAMES = ["sex", "age", "marital", "education", "hours"]
@@ -136,3 +136,13 @@ def test_donors_are_the_nearest_and_none_is_used_too_often() -> None:
 def test_the_given_error_names_data(synth: Synthesizer) -> None:
     with pytest.raises(DataError):
         synth.sample_given(pa.table({"age": [12], "marital": ["married"]}))
+
+
+def test_many_given_rows_like_few_synthetic_ones_say_that_they_did_not_evolve(
+    synth: Synthesizer,
+) -> None:
+    old = pa.table({"age": [99] * 3000, "education": ["doctorate"] * 3000})
+    with pytest.warns(FewAlikeWarning, match="did not evolve"):
+        found = synth.sample_given(old)
+    assert set(found["age"].to_pylist()) == {99}
+    assert broken(found) == 0

@@ -11,7 +11,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from private_gsd import Measurements, Release, Schema, Synthesizer, datasets, workloads
+from private_gsd import (
+    Categorical,
+    Datetime,
+    Integer,
+    Measurements,
+    Release,
+    Schema,
+    Synthesizer,
+    datasets,
+    workloads,
+)
 from private_gsd.answering import answer, count
 from private_gsd.derived import Statistic, check_derivable, derive
 from private_gsd.errors import GsdError, MeasurementError, WorkloadError
@@ -63,6 +73,9 @@ def test_public_totals_are_met_and_recorded(tmp_path: Path) -> None:
         ({"age > 3": -1}, "whole number of rows"),
         ({"age > 3": 1.5}, "whole number of rows"),
         ({"age > 3": True}, "whole number of rows"),
+        ({"age > 3": 10**400}, "whole number of rows"),
+        ({3: 3}, "a condition in SQL, not of 3"),
+        ({"age > 3": 5, "3 < age": 6}, "ask for the same rows"),
         ({"age > 3": 6001}, "is 6,001, and the table has 6,000 rows"),
         ([("age > 3", 1)], "are given as"),
     ],
@@ -84,6 +97,8 @@ def test_totals_from_a_file(tmp_path: Path) -> None:
         ("condition,count\nage > 3,many\n", "line 2: expected a condition"),
         ("condition,count\nage > 3,1\nage > 3,2\n", "line 3: 'age > 3' stands there twice"),
         ("condition,count\n", "holds no totals"),
+        ("condition,count\nage > 3,1,200\n", "line 2: expected a condition"),
+        ("condition,count\nage > 3," + "9" * 5000 + "\n", "line 2: expected a condition"),
     ):
         path.write_text(text)
         with pytest.raises(WorkloadError, match=words):
@@ -160,7 +175,9 @@ def test_a_base_of_noise_alone_gives_no_target() -> None:
         ("median(aeg)", r"no column 'aeg' \(did you mean 'age'"),
         ("median(sex)", "holds no numbers"),
         ("quantile(age, 1.5)", "between 0.001 and 0.999"),
-        ("quantile(age)", "no column ''"),
+        ("quantile(age)", "expected the name of a column, not ''"),
+        ("median(age) AND", "is no statistic"),
+        ("median(age", "is no statistic"),
         ("mean(age) WHERE aeg < 3", "no column 'aeg'"),
         ("share(sex = 'f')", "is no value of column 'sex'"),
         ("mean(age) WHERE hours > age", "does not follow"),
@@ -277,3 +294,69 @@ def test_rules_and_all_evidence_go_together() -> None:
     ).fit(DATA)
     assert share(synth.sample(), "age < 15 AND marital = 'married'") == 0
     assert abs(share(synth.sample(), "marital = 'single'") - 2500 / 6000) < 0.002
+
+
+YEARS: dict[str, Any] = {"lower": "2020-01-01T00:00:00", "upper": "2024-01-01T00:00:00"}
+ODD = Schema(
+    [
+        Datetime("t", **YEARS, timezone="Europe/Berlin"),
+        Integer('we"ird', lower=0, upper=9, nullable=True),
+        Categorical("select", values=["a)", "b"]),
+    ]
+)
+EMPTY = {"share(TRUE)", "share(\"select\" = 'b') WHERE \"select\" = 'a)'"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "median(t)",
+        "mean(T)",
+        'quantile("we""ird", 0.99)',
+        'share("select" = \'a)\') WHERE ("we""ird" < 5)',
+        "share(\"select\" = 'b' -- two\n) WHERE \"select\" IN ('a)', 'b');",
+        "share(TRUE)",
+        "share(\"select\" = 'b') WHERE \"select\" = 'a)'",
+        'median("we""ird") WHERE "select" = \'b\';',
+    ],
+)
+def test_odd_names_and_texts_are_found_out_before_anything_is_spent(text: str) -> None:
+    """Each can be had, or is no target at all; none fails after the measurement."""
+    statistic = Statistic.read(ODD, text)
+    workload = workload_of(ODD, ["categorical:1", "tree:2:4", "tree:1:4"])
+    check_derivable(workload, [statistic])
+    groups = workload.num_groups
+    blank = Measurements(
+        workload, np.full(workload.size, 50.0), np.ones(groups), 400, ("",) * groups, False
+    )
+    found = derive(blank, [statistic])
+    assert (found is None) == (text in EMPTY)
+
+
+def test_claims_that_were_changed_are_noticed(tmp_path: Path) -> None:
+    synth = Synthesizer(
+        SCHEMA,
+        0.3,
+        workload=["categorical:1"],
+        totals=TOTALS,
+        release=tmp_path / "r",
+        insecure_noise_seed=4,
+    ).fit(DATA)
+    assert synth.release.finished
+    path = tmp_path / "r" / "release.json"
+    document = json.loads(path.read_text())
+    document["settings"]["totals"] = {"age > 3": 1}
+    path.write_text(json.dumps({**document, "complete": False}))
+    with pytest.raises(GsdError, match="what was claimed was changed"):
+        Synthesizer.resume(tmp_path / "r")
+
+
+def test_releases_of_before_there_were_claims_go_on(tmp_path: Path) -> None:
+    Synthesizer(
+        SCHEMA, 0.3, workload=["categorical:1"], release=tmp_path / "r", insecure_noise_seed=4
+    ).fit(DATA)
+    path = tmp_path / "r" / "release.json"
+    document = json.loads(path.read_text())
+    del document["settings"]["totals"], document["settings"]["derived"]
+    path.write_text(json.dumps({**document, "complete": False}))
+    assert Synthesizer.resume(tmp_path / "r").sample().num_rows == 2000

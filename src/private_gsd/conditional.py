@@ -5,6 +5,7 @@ Both are made of a release alone, and cost nothing.
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow as pa
 from private_gsd.derived import Statistic
 from private_gsd.encoding import Encoder
 from private_gsd.errors import DataError, ReleaseError, did_you_mean
-from private_gsd.evidence import supplemented
+from private_gsd.evidence import check_totals, supplemented
 from private_gsd.genetic import GeneticConfig, evolve
 from private_gsd.genetic.constraints import broken_rows
 from private_gsd.kernels.nearest import nearest_donors
@@ -39,6 +40,10 @@ NEAR = 0.02
 MOST_ROWS = 500_000
 
 
+class FewAlikeWarning(UserWarning):
+    """Given rows did not evolve, since few synthetic rows are like them."""
+
+
 def rows_where(release: Release, where: str) -> pa.Table:
     """The synthetic rows that meet a condition in SQL; an error if there are none."""
     asked = Predicates(release.schema, [where], [1])
@@ -62,6 +67,7 @@ def fill_columns(
 ) -> pa.Table:
     """Rows with the given values of some columns, and synthetic ones of all others.
 
+    A warning says if they did not evolve, where they are many and few synthetic rows like them.
     Each given row first takes the other columns of a synthetic row that is like it. Then they
     evolve: the given rows, in the place of those synthetic rows, should answer as was measured.
 
@@ -80,16 +86,22 @@ def fill_columns(
     start = table[donors]
     start[:, columns] = rows[:, columns]
     start = _mended(schema, start, columns, seed)
-    used = np.bincount(donors, minlength=len(table))
-    rest = np.repeat(table, often - used, axis=0)
     measured = release.measurements()
     if measured is None:
         raise ReleaseError(f"{release.folder}: holds no measurements to evolve by")
-    if len(names) < len(schema) and len(rest) <= MOST_ROWS:
+    if often * len(table) - len(rows) > MOST_ROWS:
+        warnings.warn(
+            "the given rows are many times the synthetic rows that are like them: their other "
+            "columns were taken from these as they are, and did not evolve",
+            FewAlikeWarning,
+            stacklevel=3,
+        )
+    elif len(names) < len(schema):
+        rest = np.repeat(table, often - np.bincount(donors, minlength=len(table)), axis=0)
         settings = release.settings
         known = supplemented(
             measured,
-            settings.get("totals") or {},
+            check_totals(schema, settings.get("totals") or {}),
             release.outside(),
             [Statistic.read(schema, text) for text in settings.get("derived") or ()],
         )

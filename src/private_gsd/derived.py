@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_gsd.errors import MeasurementError, WorkloadError, did_you_mean
+from private_gsd.errors import MeasurementError, WorkloadError
 from private_gsd.measurement import Measurements
 from private_gsd.schema import Discrete, Numeric, Real
 from private_gsd.sql.evaluating import truth_of
 from private_gsd.sql.expressions import TRUE, Known, Test, both, columns_of_truth, leaves
-from private_gsd.sql.reading import parse_predicate
+from private_gsd.sql.reading import column_named, parse_predicate
 from private_gsd.workloads import Marginals, Sums, Workload
-from private_gsd.workloads.conditions import is_between, is_null
+from private_gsd.workloads.conditions import literal
 from private_gsd.workloads.sums import STEPS, Part
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from private_gsd.schema import Schema
+    from private_gsd.schema import Column, Schema
     from private_gsd.sql.expressions import Truth
     from private_gsd.workloads.features import Feature
 
@@ -41,6 +41,7 @@ FORMS = (
 # Shares and quantiles are kept to so many parts of one, means to so many parts of a step.
 FINE = 1000
 FINER = 16
+MAX_LENGTH = 10_000
 # Fewer rows than so many standard deviations of their noise are no base for anything.
 LEAST = 3.0
 
@@ -69,34 +70,54 @@ class Statistic:
     def read(cls, schema: Schema, text: str) -> Statistic:
         """A statistic from its text, checked against the schema."""
         found = None
-        if isinstance(text, str):
-            pattern = r"\s*(median|quantile|mean|share)\s*\((.*?)\)\s*(?:where\s+(.+))?"
-            if text.lower().lstrip().startswith("share"):  # its condition may hold parentheses
-                pattern = pattern.replace(".*?", ".*")
-            found = re.fullmatch(pattern, text, re.IGNORECASE | re.DOTALL)
+        if isinstance(text, str) and len(text) <= MAX_LENGTH:
+            found = re.match(r"\s*(median|quantile|mean|share)\s*\(", text, re.IGNORECASE)
         if found is None:
             raise WorkloadError(f"{text!r:.80} is no statistic; write {FORMS}")
-        kind, inner, where = found[1].lower(), found[2].strip(), (found[3] or "").strip()
+        kind = found[1].lower()
+        end = _closing(text, found.end())
+        rest = re.fullmatch(r"\)\s*(?:where\b(.+))?;?\s*", text[end:], re.IGNORECASE | re.DOTALL)
+        if end < 0 or rest is None:
+            raise WorkloadError(f"{text!r:.80} is no statistic; write {FORMS}")
+        inner, where = (_bare(each) for each in (text[found.end() : end], rest[1] or ""))
         if where:
             parse_predicate(schema, where)
         if kind == "share":
             parse_predicate(schema, inner)
             return cls("share", text, event=inner, where=where)
         name, _, level = inner.rpartition(",") if kind == "quantile" else (inner, "", "0.5")
-        name = name.strip().strip('"')
-        if name not in schema:
-            raise WorkloadError(
-                f"{text!r:.80}: the schema has no column {name!r}{did_you_mean(name, schema.names)}"
-            )
-        if not isinstance(schema[name], Numeric):
-            raise WorkloadError(f"{text!r:.80}: column {name!r} holds no numbers")
+        column = column_named(schema, name.strip(), f"{text!r:.80}")
+        if not isinstance(column, Numeric):
+            raise WorkloadError(f"{text!r:.80}: column {column.name!r} holds no numbers")
         try:
             number = float(level)
         except ValueError:
             number = math.nan
         if not 1 / FINE <= number <= 1 - 1 / FINE:
             raise WorkloadError(f"{text!r:.80}: a quantile is between 0.001 and 0.999")
-        return cls("mean" if kind == "mean" else "quantile", text, name, number, where=where)
+        return cls("mean" if kind == "mean" else "quantile", text, column.name, number, where=where)
+
+
+def _closing(text: str, start: int) -> int:
+    """Where the parenthesis closes that was opened before; quotes are respected."""
+    depth, quote = 1, ""
+    for place in range(start, len(text)):
+        sign = text[place]
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "'\"":
+            quote = sign
+        else:
+            depth += (sign == "(") - (sign == ")")
+            if depth == 0:
+                return place
+    return -1
+
+
+def _bare(condition: str) -> str:
+    """A condition that can stand in parentheses: without a semicolon, comments ended."""
+    bare = condition.strip().rstrip(";").strip()
+    return bare + "\n" if "--" in bare else bare
 
 
 def derive(measured: Measurements, statistics: Sequence[Statistic]) -> Measurements | None:
@@ -125,11 +146,16 @@ def derive(measured: Measurements, statistics: Sequence[Statistic]) -> Measureme
 def check_derivable(workload: Workload, statistics: Sequence[Statistic]) -> None:
     """Refuse statistics that would not follow from what a workload measures."""
     groups = workload.num_groups
-    blank = Measurements(
-        workload, np.zeros(workload.size), np.ones(groups), 1, ("",) * groups, private=False
+    # Any answers will do, as long as there are enough rows in every cell.
+    stand_in = Measurements(
+        workload,
+        np.full(workload.size, 1e6),
+        np.ones(groups),
+        10**6,
+        ("",) * groups,
+        private=False,
     )
-    for each in statistics:
-        _estimate(blank, each)
+    derive(stand_in, statistics)
 
 
 def _term(measured: Measurements, statistic: Statistic) -> tuple[list[Part], float] | None:
@@ -142,6 +168,8 @@ def _term(measured: Measurements, statistic: Statistic) -> tuple[list[Part], flo
         if base <= LEAST * deviation(0.0):
             return None
         share = min(max(inside / base, 0.0), 1.0)
+        if deviation(share) == 0:  # all of them or none, whatever the rows are
+            return None
         event = f"({statistic.event})" + (f" AND ({where})" if where else "")
         return _parts(FINE, None, event, share * FINE, where), FINE * deviation(share)
     column = schema[statistic.column]
@@ -150,11 +178,12 @@ def _term(measured: Measurements, statistic: Statistic) -> tuple[list[Part], flo
     total = float(line.counts.sum())
     if total <= LEAST * line.deviation(np.ones(len(line.counts))):
         return None
-    present = f"NOT ({is_null(column)})" + (f" AND ({where})" if where else "")
+    name = '"' + column.name.replace('"', '""') + '"'
+    present = f"{name} IS NOT NULL" + (f" AND ({where})" if where else "")
     if statistic.kind == "quantile":
         at, weights = line.quantile(statistic.level)
         level = float(np.clip(weights @ line.counts / total, 0.0, 1.0))
-        below = is_between(column, -math.inf, at) + (f" AND ({where})" if where else "")
+        below = f"{name} < {literal(column, at)}" + (f" AND ({where})" if where else "")
         # Where in its segment a value lies is not known.
         part = weights * (1 - weights)
         somewhere = float((np.sqrt(part) * line.counts).sum()) / 2
@@ -189,6 +218,7 @@ class _Line:
         step: Between two numbers of the column; 0 for none.
         counts: For each segment.
         covariance: Of the counts.
+        noise: The least standard deviation of any answer that they come from.
         summed: The measured sum of the column's steps and its noise, if it was measured.
     """
 
@@ -196,6 +226,7 @@ class _Line:
     step: float
     counts: Vector
     covariance: NDArray[np.float64]
+    noise: float
     summed: tuple[float, float] | None
 
     @property
@@ -208,7 +239,7 @@ class _Line:
 
     def deviation(self, weights: Vector) -> float:
         """The standard deviation of a weighted sum of the counts."""
-        return math.sqrt(max(float(weights @ self.covariance @ weights), 1e-12))
+        return max(math.sqrt(max(float(weights @ self.covariance @ weights), 0.0)), self.noise)
 
     def quantile(self, level: float) -> tuple[float, Vector]:
         """Where a share of the rows lies below; and how much of each segment does."""
@@ -258,11 +289,24 @@ def _estimate(measured: Measurements, statistic: Statistic) -> Any:
         # All rows are in some segment, and how many there are is public.
         exact = min(float(variances.min()) for _, _, variances in found) * 1e-4
         found.append(((), np.array([float(measured.rows)]), np.array([exact])))
+        return _line(column, found, _summed(measured, statistic), public=1)
     return _line(column, found, _summed(measured, statistic))
 
 
-def _line(column: Any, found: list[tuple[tuple[float, ...], Vector, Vector]], summed: Any) -> _Line:
-    """All tables of a column together: least squares, each weighted by its variance."""
+def _line(
+    column: Any,
+    found: list[tuple[tuple[float, ...], Vector, Vector]],
+    summed: Any,
+    public: int = 0,
+) -> _Line:
+    """All tables of a column together: least squares, each weighted by its variance.
+
+    Args:
+        column: The column.
+        found: For each table its breaks, its cells and their variances.
+        summed: The measured sum, if there is one.
+        public: How many answers at the end are public, and have no noise.
+    """
     low, high = column.bounds
     step = 0.0 if isinstance(column, Real) else 1.0
     breaks = sorted({each for cuts, _, _ in found for each in cuts})
@@ -292,7 +336,8 @@ def _line(column: Any, found: list[tuple[tuple[float, ...], Vector, Vector]], su
         held = held[solved >= 0]
     counts, covariance = np.zeros(len(right)), np.zeros_like(normal)
     counts[held], covariance[np.ix_(held, held)] = solved, inverse
-    return _Line(starts, step, counts, covariance, summed)
+    noise = 1 / max(weights[: len(weights) - public])
+    return _Line(starts, step, counts, covariance, noise, summed)
 
 
 def _share(measured: Measurements, statistic: Statistic, event: Truth, where: Truth) -> Any:
@@ -367,7 +412,9 @@ def _mask(
             continue
         if not isinstance(leaf, Test):
             return None
-        if not set(leaf.breaks) <= set(features[positions.index(leaf.position)].breaks):
+        feature = features[positions.index(leaf.position)]
+        column = schema.columns[leaf.position]
+        if not _starts(column, leaf.breaks) <= _starts(column, feature.breaks):
             return None
     values = [_representatives(schema, feature) for feature in features]
     looked = [place for place, position in enumerate(positions) if position in needed]
@@ -384,11 +431,17 @@ def _mask(
     return mask
 
 
+def _starts(column: Column, breaks: tuple[float, ...]) -> set[float]:
+    """Breaks as the first number after each: of whole numbers, 4.5 is as good as 5."""
+    return set(breaks) if isinstance(column, Real) else {float(math.ceil(each)) for each in breaks}
+
+
 def _representatives(schema: Schema, feature: Feature) -> list[float]:
     """A value of each cell."""
     column = schema.columns[feature.position]
     if isinstance(column, Discrete):
         found = [float(code) for code in range(len(column.values))]
     else:
-        found = [column.bounds[0], *feature.breaks]
+        whole = not isinstance(column, Real)
+        found = [column.bounds[0], *(math.ceil(b) if whole else b for b in feature.breaks)]
     return found + [math.nan] * feature.nullable

@@ -15,6 +15,8 @@ import numpy as np
 from private_gsd.derived import derive
 from private_gsd.errors import MeasurementError, WorkloadError
 from private_gsd.measurement import Measurements
+from private_gsd.privacy.release import MAX_ROWS
+from private_gsd.sql.reading import parse_predicate
 from private_gsd.workloads import predicates
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from private_gsd.derived import Statistic
     from private_gsd.schema import Schema
+    from private_gsd.sql.expressions import Truth
 
 # Totals count as if their noise were so much less than that of the best measurement.
 SHARPER = 10.0
@@ -33,10 +36,17 @@ def check_totals(schema: Schema, totals: Any) -> dict[str, int]:
     if not isinstance(totals, dict):
         raise WorkloadError(f"totals are given as {{condition: rows}}, not {totals!r:.80}")
     for condition, number in totals.items():
-        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
+        if not isinstance(condition, str):
+            raise WorkloadError(f"a total is of a condition in SQL, not of {condition!r:.80}")
+        whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+        if not whole or not 0 <= number <= MAX_ROWS:
             raise WorkloadError(f"the total of {condition!r:.80} must be a whole number of rows")
-    if totals:
-        predicates(schema, list(totals))
+    known: dict[Truth, str] = {}
+    for condition in totals:
+        truth = parse_predicate(schema, condition)
+        if truth in known:
+            raise WorkloadError(f"{known[truth]!r:.80} and {condition!r:.80} ask for the same rows")
+        known[truth] = condition
     return {condition: int(number) for condition, number in totals.items()}
 
 
@@ -59,7 +69,8 @@ def read_totals(path: Path) -> dict[str, int]:
             found: dict[str, int] = {}
             for line, row in enumerate(reader, start=2):
                 number, condition = (row["count"] or "").strip(), (row["condition"] or "").strip()
-                if not (number.isascii() and number.isdigit()) or not condition:
+                sound = number.isascii() and number.isdigit() and len(number) <= 15
+                if not sound or not condition or None in row:  # None: more cells than columns
                     raise WorkloadError(
                         f"{path}, line {line}: expected a condition and a whole number of rows, "
                         f"such as \"sex = 'F'\",1200"

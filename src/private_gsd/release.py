@@ -69,6 +69,8 @@ DAMAGED = (
 )
 INPUTS = ("schema.toml", "workload.json", "workload.npz")
 OUTSIDE = "evidence/measurements.json"
+# Settings that say what was claimed.
+CLAIMS = ("totals", "derived")
 # What was drawn, and where it is kept.
 KEPT = {
     "total": "total.json",
@@ -137,7 +139,7 @@ class Release:
                 "version": VERSION,
                 "complete": False,
                 "settings": settings,
-                "inputs_sha256": self._inputs(),
+                "inputs_sha256": self._inputs(settings),
                 "software": _software(),
             }
             self._write("release.json", document)
@@ -163,21 +165,24 @@ class Release:
                 "folder of its own"
             )
 
-    def _inputs(self) -> str:
+    def _inputs(self, settings: dict[str, Any]) -> str:
         """A digest of what the run is about."""
         names = [*INPUTS]
         if (self.folder / OUTSIDE).exists():
             names.append(OUTSIDE)
         parts = [digest_of(self.folder / name) for name in names]
+        claims = {name: settings.get(name) for name in CLAIMS if settings.get(name)}
+        if claims:
+            parts.append(json.dumps(claims, sort_keys=True))
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
     def check_inputs(self) -> None:
         """Refuse to go on with another schema or workload than the run began with."""
         with self._reading():
-            if self._inputs() != self._document.get("inputs_sha256"):
+            if self._inputs(self.settings) != self._document.get("inputs_sha256"):
                 raise ReleaseError(
-                    f"{self.folder}: the schema or the workload was changed since the run began; "
-                    "put them back, or begin anew"
+                    f"{self.folder}: the schema, the workload or what was claimed was changed "
+                    "since the run began; put it back, or begin anew"
                 )
 
     def discard(self) -> None:

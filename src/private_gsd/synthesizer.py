@@ -282,6 +282,7 @@ class Synthesizer:
         """
         release = Release.load(folder)
         settings = release.settings
+        settings = {**LATER, **settings}
         missing = [name for name in (*SAVED, "people") if name not in settings]
         if missing:
             raise ReleaseError(f"{release.folder}: release.json is damaged: no {missing[0]!r}")
@@ -435,7 +436,7 @@ class Synthesizer:
         self.epsilon = float(self.epsilon)
         check_line(self.dataset, "dataset")
         self.totals = check_totals(self.schema, self.totals or {})
-        if isinstance(self.derived, str):
+        if not isinstance(self.derived, list | tuple):
             raise WorkloadError(f"derived is a list of statistics, not {self.derived!r:.80}")
         self.derived = tuple(self.derived)
         for text in self.derived:
@@ -476,6 +477,10 @@ SAVED = (
     *("dataset", "neighbours", "conversion", "invalid", "insecure_noise_seed"),
     *("totals", "derived"),
 )
+
+
+# What releases of older versions do not say.
+LATER: dict[str, Any] = {"totals": {}, "derived": []}
 
 
 def _ledger_of(release: Release) -> Path:

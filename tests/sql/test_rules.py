@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from private_gsd import Categorical, Date, Integer, Real, Schema
+from private_gsd import Categorical, Date, Datetime, Integer, Real, Schema
 from private_gsd.answering import count
 from private_gsd.errors import SchemaError
+from private_gsd.genetic.constraints import Pool
 from private_gsd.genetic.domain import columns_of, random_table
+from private_gsd.schema import Column
 from private_gsd.sql import expressions
 from private_gsd.sql.evaluating import truth_of
 from private_gsd.sql.expressions import TRUE
@@ -21,6 +24,7 @@ from private_gsd.sql.reading import parse_predicate
 from private_gsd.sql.regions import Region
 from private_gsd.sql.rules import UndecidedError, check_rules, rules_of
 from private_gsd.workloads import predicates
+from private_gsd.workloads.programs import cut_columns
 from tests.workloads.random_sql import predicates_of
 from tests.workloads.test_predicates import SCHEMA
 
@@ -206,3 +210,39 @@ def test_a_region_meets_a_test_as_rows_do() -> None:
     region = Region(((0.0, 1.0),), null=True, grid=100.0).meet(test)
     assert region.pieces == ((0.0, 0.24), (0.3, 1.0))
     assert not region.null
+
+
+YEARS: dict[str, Any] = {"lower": "2020-01-01", "upper": "2024-01-01"}
+EXACT: dict[str, tuple[list[Column], str]] = {
+    "sum of reals": ([Real("a", lower=0, upper=10), Real("b", lower=0, upper=20)], "c = a + b"),
+    "equal reals": ([Real("a", lower=0, upper=30)], "c = a"),
+    "product": ([Real("a", lower=0, upper=5), Real("b", lower=0, upper=6)], "c = a * b"),
+    "degrees": ([Real("a", lower=-10, upper=-1)], "c = 1.8 * a + 32"),
+    "cents beside millions": (
+        [Integer("a", lower=10**9, upper=10**9 + 9), Real("b", lower=0.28, upper=0.3, decimals=2)],
+        "d = a + b AND b > 0.28 AND b < 0.30",
+    ),
+    "large whole numbers": ([Integer("a", lower=0, upper=10**15)], "e = a + 1"),
+    "squares": ([Integer(n, lower=1, upper=999) for n in ("a", "b")], "a * a + b * b = f * f"),
+    "microseconds": ([Datetime("a", **YEARS)], "g = a + INTERVAL 1 DAY"),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_equations_are_met_to_the_last_digit(name: str) -> None:
+    """Where all but one number are free, the last follows; none of these is contradictory."""
+    columns, rule = EXACT[name]
+    more: list[Column] = [
+        Real("c", lower=0, upper=30),
+        Real("d", lower=1e9, upper=1e9 + 11, decimals=2),
+        Integer("e", lower=0, upper=10**15),
+        Integer("f", lower=1, upper=1000),
+        Datetime("g", **YEARS),
+    ]
+    used = [column for column in more if column.name in rule.split()]
+    schema = Schema([*columns, *used], [rule])
+    rules = check_rules(schema)
+    pool = Pool.of(schema, cut_columns(schema, rules.truths)[0], np.arange(len(schema)), 3)
+    assert pool is not None
+    assert len(pool.rows) > (3 if name == "squares" else 50)
+    assert not any(rules.broken(row) for row in pool.rows.tolist())

@@ -66,7 +66,8 @@ def leaf(schema: Schema, rng: random.Random, compared: float) -> str:
             return rng.choice([name, f"NOT {name}", f"{name} = {literal(column, rng)}"])
         if isinstance(column.values[0], str) and kind > 0.9:
             start = str(rng.choice(list(column.values)))[:1].replace("'", "''")
-            return f"{name} LIKE '{rng.choice([start + '%', '%' + start, '_' + start + '%'])}'"
+            like = rng.choice(["LIKE", "NOT LIKE"])
+            return f"{name} {like} '{rng.choice([start + '%', '%' + start, '_' + start + '%'])}'"
     if rng.random() < 0.2:
         return f"{literal(column, rng)} {operator} {name}"
     return f"{name} {operator} {literal(column, rng)}"

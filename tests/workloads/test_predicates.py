@@ -104,6 +104,19 @@ SAID = [
     "code IN (3, 7)",
     "job LIKE '%s'",
     "job LIKE '_'",
+    "job NOT LIKE '_'",
+    "NOT job LIKE '%s'",
+    "job LIKE '%t%s'",
+    "job LIKE '%%'",
+    "job LIKE ''",
+    "hours / age > 1 AND (hours > 0 OR age > 0)",
+    "NOT (hours / age < 5) AND (hours > 0 OR age > 0)",
+    "pay / 0 > 1",
+    "pay < 0.1 + 0.2",
+    "((age > hours) IS NULL) IS NULL",
+    "((age > hours AND owner) IS NULL) IS FALSE",
+    "begun < DATE '2020-01-01' + NULL",
+    "job < '(((((((((((((((((((((((((((((((((((((((((((((((((((((((((('",
     "job = 'it''s'",
     "owner",
     "NOT owner",
@@ -172,6 +185,12 @@ WRONG = [
     ("age LIKE '3'", "holds no texts for LIKE to look at", None),
     ("abs(begun) > 3", "a moment has no sign", None),
     ("coalesce(age, begun) > 3", "of one sort", None),
+    ("begun = '2020-01-15 12:00'", "holds days, without a time of day", 8),
+    ("begun < '20200115'", "is no date such as 2020-12-31", 8),
+    ("begun < DATE '9999-12-31' + 1", "beyond the years 1 to 9999", None),
+    ("job ILIKE 'a%'", "is not supported", None),
+    ("job LIKE 'a' ESCAPE 'b'", "is not supported", None),
+    ("age < " + "1+" * 600 + "1", "nested too deeply", None),
 ]
 
 
@@ -342,3 +361,21 @@ def test_a_file_of_them(tmp_path: Path) -> None:
     with pytest.raises(WorkloadError, match="cannot be read"):
         read_predicates(SCHEMA, tmp_path / "nowhere.sql")
     assert workloads.predicates is predicates
+
+
+def test_likeness_takes_bounded_time() -> None:
+    schema = Schema([Categorical("c", values=("a" * 400, "b"))])
+    found = parse_predicate(schema, "c LIKE '" + "%a" * 200 + "%b'")
+    assert found.truths == (0, 0)  # type: ignore[union-attr]
+
+
+def test_null_of_null_of_null_is_a_short_program() -> None:
+    text = "(" * 20 + "(age > hours)" + " IS NULL)" * 20
+    rows = rows_of(SCHEMA, 50, 1)
+    assert answer(predicates(SCHEMA, [text]), rows).counts.tolist() == in_duckdb(rows, [text])
+    assert parse_predicate(SCHEMA, "age < 5; -- young") == parse_predicate(SCHEMA, "age < 5")
+    grown = "age > hours"
+    for _ in range(16):
+        grown = f"((age > hours AND {grown}) IS NULL)"
+    with pytest.raises(WorkloadError, match="too involved"):
+        answer(predicates(SCHEMA, [grown]), rows)

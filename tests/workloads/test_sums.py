@@ -167,7 +167,7 @@ def test_sums_by_name_and_over_a_table() -> None:
     [
         ([Part(1, "aeg")], r"no column 'aeg' \(did you mean 'age'"),
         ([Part(1, "job")], "only numbers can be summed"),
-        ([Part(0, "age")], "whole number, not 0"),
+        ([Part(0, "age")], "at most a million, not 0"),
         ([Part(1, "age", "age <")], "not SQL"),
         ([], "none of them empty"),
     ],

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.errors import SearchError
 from private_gsd.genetic.domain import columns_of, random_table
 from private_gsd.genetic.layout import starts_of
 from private_gsd.kernels.cells import fill_atoms
 from private_gsd.kernels.rules import Rules as Kernel
 from private_gsd.kernels.rules import mark_broken, scatter
-from private_gsd.sql.rules import Rules, UndecidedError, check_rules
+from private_gsd.sql.rules import PATIENCE, Rules, UndecidedError, check_rules
 from private_gsd.workloads.programs import compiled, cut_columns, depth_of
 
 if TYPE_CHECKING:
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 # them, their values drawn anew so many times.
 POOL = 500
 ROUNDS = 10
+# Where rows are hard to find, it is left at those that were found before so many were not.
+MISSES = 20
 
 _POOL = 2**60  # seeds that are no table's
 
@@ -70,12 +71,19 @@ class Pool:
         if not rules.texts:
             return None
         rng = np.random.default_rng([seed, _POOL])
-        try:
-            found = [rules.find(rng) for _ in range(POOL)]
-        except UndecidedError:
-            found = [None]
-        if any(row is None for row in found):
-            raise SearchError("no row was found that meets the schema's constraints")
+        # ``check_rules`` found a row in this way, so there is one at least.
+        first = rules.find(np.random.default_rng(0))
+        assert first is not None
+        found, misses = [first], 0
+        while len(found) < POOL and misses < MISSES:
+            try:
+                row = rules.find(rng, patience=PATIENCE // 10)
+            except UndecidedError:
+                row = None
+            if row is None:
+                misses += 1
+            else:
+                found.append(row)
         return cls(rules, kernel_of(rules, cuts, free), np.array(found), depth_of(rules.truths))
 
     def fill(self, columns: Columns, seed: int, number: int, values: Matrix) -> None:

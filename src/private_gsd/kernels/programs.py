@@ -96,7 +96,9 @@ def _reckon(clauses, comparison, values, column, value, numbers):  # type: ignor
             elif code == MULTIPLY:
                 left = left * right
             elif code == DIVIDE:
-                left = np.nan if right == 0 else left / right
+                # By zero, as ``divided`` has it.
+                by_zero = np.nan if left == 0 else left * np.inf
+                left = left / right if right != 0 else by_zero
             elif left != left:
                 left = right
             numbers[top - 1] = left

@@ -59,6 +59,13 @@ def truth_of(truth: Truth, row: Sequence[float]) -> int:
     return TRUE if holds else FALSE
 
 
+def divided(one: float, other: float) -> float:
+    """A quotient: by zero it is infinite, as in DuckDB; of zero by zero it is null."""
+    if other != 0:
+        return one / other
+    return math.nan if one == 0 or math.isnan(one) else math.copysign(math.inf, one)
+
+
 def number_of(number: Number, row: Sequence[float]) -> float:
     """A number made of a row's values; NaN is null."""
     if isinstance(number, Value):
@@ -72,5 +79,5 @@ def number_of(number: Number, row: Sequence[float]) -> float:
     if number.operator == "coalesce":
         return other if math.isnan(one) else one
     if number.operator == "/":
-        return math.nan if other == 0 else one / other
+        return divided(one, other)
     return {"+": one + other, "-": one - other, "*": one * other}[number.operator]

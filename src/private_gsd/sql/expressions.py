@@ -143,7 +143,19 @@ def just(part: Truth, truth: int) -> Truth:
         return Test(part.position, truths, TRUE if part.null == truth else FALSE, part.breaks)
     if isinstance(part, Known):
         return Known(TRUE if part.truth == truth else FALSE)
+    if _never_unknown(part):
+        return {FALSE: contrary(part), UNKNOWN: Known(FALSE), TRUE: part}[truth]
     return Is(part, truth)
+
+
+def _never_unknown(part: Truth) -> bool:
+    if isinstance(part, And | Or):
+        return all(_never_unknown(each) for each in part.parts)
+    if isinstance(part, Not):
+        return _never_unknown(part.part)
+    if isinstance(part, Test):
+        return UNKNOWN not in (*part.truths, part.null)
+    return isinstance(part, Is) or (isinstance(part, Known) and part.truth != UNKNOWN)
 
 
 def leaves(part: Truth) -> Iterator[Test | Comparison | Known]:

@@ -28,6 +28,7 @@ from private_gsd.sql.expressions import (
     columns_of_number,
     either,
 )
+from private_gsd.sql.regions import SLACK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -281,8 +282,12 @@ def _backward(number: Number, interval: Interval, box: Box) -> bool:
         first, second = _quotient(interval, other), _quotient(interval, one)
     else:
         first, second = _product(interval, other), _quotient(one, interval)
+    # A small number beside large ones is known no better than they are.
+    ends = [abs(end) for end in (*interval, *one, *other) if math.isfinite(end)]
+    slack = SLACK * max(ends, default=0.0) if number.operator in "+-" else 0.0
     return all(
-        _backward(part, _finite(inner), box) for part, inner in ((left, first), (right, second))
+        _backward(part, _finite((inner[0] - slack, inner[1] + slack)), box)
+        for part, inner in ((left, first), (right, second))
     )
 
 

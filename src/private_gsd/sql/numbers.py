@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from sqlglot import exp
 
 from private_gsd.errors import WorkloadError, did_you_mean
 from private_gsd.schema import Date, Datetime, Integer, Real
+from private_gsd.sql.evaluating import divided
 from private_gsd.sql.expressions import Arithmetic, Constant, Number, Value
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 Node = Any  # sqlglot has changed the name of its base class
 SHOWN = 60
+MOMENT = r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?([+-]\d{2}:?\d{2}|Z)?)?"
 
 # Seconds in each unit of time that has a length of its own; months and years have not.
 SECONDS = {"D": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
@@ -208,6 +211,8 @@ class NumberReader:
     def parsed(self, node: Node) -> dt.datetime:
         """A date or a moment, from its text."""
         try:
+            if not re.fullmatch(MOMENT, node.this):
+                raise ValueError
             moment = dt.datetime.fromisoformat(node.this)
         except ValueError:
             raise self.error(node, f"{short(node.this)!r} is no date such as 2020-12-31") from None
@@ -220,12 +225,18 @@ def _folded(operator: str, one: Quantity, other: Quantity) -> Quantity:
     """Arithmetic; done at once where both are constants."""
     if isinstance(one.number, Constant) and isinstance(other.number, Constant):
         first, second = one.number.number, other.number.number
-        if operator == "/":
-            result = first / second if second != 0 else math.nan
-        else:
-            result = {"+": first + second, "-": first - second, "*": first * second}[operator]
-        return one._replace(number=Constant(result))
+        return one._replace(number=Constant(_reckoned(operator, first, second)))
     return one._replace(number=Arithmetic(operator, (one.number, other.number)))
+
+
+def _reckoned(operator: str, first: float, second: float) -> float:
+    """Of two constants; in decimals, as databases do it: 0.1 + 0.2 is 0.3."""
+    if operator == "/":
+        return divided(first, second)
+    if not (math.isfinite(first) and math.isfinite(second)):
+        return {"+": first + second, "-": first - second, "*": first * second}[operator]
+    one, other = Decimal(repr(first)), Decimal(repr(second))
+    return float({"+": one + other, "-": one - other, "*": one * other}[operator])
 
 
 def alike(one: Quantity, other: Quantity) -> tuple[Quantity, Quantity]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import re
 from typing import TYPE_CHECKING, Any
 
 import sqlglot
@@ -45,12 +44,16 @@ from private_gsd.sql.numbers import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from private_gsd.schema import Schema
+    from private_gsd.schema import Column, Schema
     from private_gsd.sql.numbers import Node
 
 MAX_LENGTH = 10_000
 MAX_DEPTH = 50
 MAX_NODES = 2_000
+OPENING, CLOSING = {"(", "[", "{"}, {")", "]", "}"}
+# What the parser may say of a node; whatever else it says is not understood.
+PARTS = {"this", "expression", "expressions", "low", "high", "to", "unit", "is_string", "quoted"}
+PARTS |= {"table"}  # which has its own message
 
 OPERATORS = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.EQ: "=", exp.NEQ: "<>"}
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
@@ -73,11 +76,39 @@ def parse_predicate(schema: Schema, text: str) -> Truth:
     return _Reader(schema, text).read()
 
 
+def column_named(schema: Schema, text: str, where: str) -> Column:
+    """A column by its name as SQL writes it.
+
+    Args:
+        schema: The public schema.
+        text: The name, perhaps in double quotes.
+        where: What the name stands in, for the error.
+    """
+    try:
+        node = sqlglot.parse_one(text, read="duckdb") if text else None
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        node = None
+    if not isinstance(node, exp.Column):
+        raise WorkloadError(f"{where}: expected the name of a column, not {short(text)!r}")
+    try:
+        return _Reader(schema, text).column(node)[1]
+    except WorkloadError:
+        hint = did_you_mean(node.name, schema.names)
+        raise WorkloadError(f"{where}: the schema has no column {short(text)!r}{hint}") from None
+
+
 class _Reader(NumberReader):
     def read(self) -> Truth:
-        self._check_depth()
         try:
-            found = [each for each in sqlglot.parse(self.text, read="duckdb") if each is not None]
+            return self._read()
+        except RecursionError:
+            raise self.error_at(None, "it is nested too deeply") from None
+
+    def _read(self) -> Truth:
+        try:
+            self._check_depth()
+            parsed = sqlglot.parse(self.text, read="duckdb")
+            found = [each for each in parsed if not isinstance(each, exp.Semicolon | None)]
         except sqlglot.errors.ParseError as error:
             details = error.errors[0] if error.errors else {}
             place = None
@@ -89,21 +120,24 @@ class _Reader(NumberReader):
         except sqlglot.errors.SqlglotError as error:
             line = str(error).partition("\n")[0][:100]
             raise self.error_at(None, f"this is not SQL that can be understood: {line}") from None
-        except RecursionError:
-            raise self.error_at(None, "it is nested too deeply") from None
         if len(found) != 1:
             raise self.error_at(None, f"expected one condition, found {len(found)}")
         if sum(1 for _ in found[0].walk()) > MAX_NODES:
             raise self.error_at(None, f"it has more than {MAX_NODES:,} parts")
+        for node in found[0].walk():
+            # A flag that is not known could turn the meaning round.
+            known = PARTS | ({"negate"} if isinstance(node, exp.Like) else set())
+            if any(value and name not in known for name, value in node.args.items()):
+                raise self.unsupported(node)
         return self.truth(found[0])
 
     def _check_depth(self) -> None:
         """The parser calls itself for each parenthesis and NOT."""
         depth = 0
-        for place, sign in enumerate(self.text):
-            depth += (sign in "([{") - (sign in ")]}")
+        for token in sqlglot.tokenize(self.text, read="duckdb"):
+            depth += (token.text in OPENING) - (token.text in CLOSING)
             if depth > MAX_DEPTH:
-                raise self.error_at(place, f"it is nested more than {MAX_DEPTH} deep")
+                raise self.error_at(token.start, f"it is nested more than {MAX_DEPTH} deep")
 
     # Truths
 
@@ -168,10 +202,9 @@ class _Reader(NumberReader):
         position, column = self.column(inner)
         if not isinstance(column, Discrete) or not isinstance(column.values[0], str):
             raise self.error(node, f"column {column.name!r} holds no texts for LIKE to look at")
-        parts = ({"%": ".*", "_": "."}.get(sign, re.escape(sign)) for sign in pattern.this)
-        wanted = re.compile("".join(parts), re.DOTALL)
-        truths = tuple(TRUE if wanted.fullmatch(str(v)) else FALSE for v in column.values)
-        return Test(position, truths, UNKNOWN)
+        alike = [_is_like(str(value), pattern.this) for value in column.values]
+        found = Test(position, tuple(TRUE if each else FALSE for each in alike), UNKNOWN)
+        return contrary(found) if node.args.get("negate") else found
 
     # Comparisons
 
@@ -238,6 +271,8 @@ class _Reader(NumberReader):
     def _moment(self, column: Date | Datetime, node: Node) -> float:
         if is_text(node):  # as the column writes its moments
             moment = self.parsed(node)
+            if isinstance(column, Date) and moment.time() != dt.time():
+                raise self.error(node, f"column {column.name!r} holds days, without a time of day")
             return units_of(moment, column.unit)
         found = self.number(node)
         if found.sort != "moment" or not isinstance(found.number, Constant):
@@ -247,7 +282,12 @@ class _Reader(NumberReader):
                 f"{short(node.sql(dialect='duckdb'))}",
             )
         seconds = found.number.number * found.unit
-        moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds)
+        if math.isnan(seconds):
+            return math.nan
+        try:
+            moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds)
+        except OverflowError:
+            raise self.error(node, "this moment is beyond the years 1 to 9999") from None
         return units_of(moment, column.unit)
 
     def _two_lists(self, left: exp.Column, operator: str, right: exp.Column) -> Truth | None:
@@ -327,6 +367,25 @@ def _segments(position: int, column: Numeric, operator: str, bound: float) -> Te
                 kept.append(each)
                 told.append(truth)
     return tidy(Test(position, tuple(told), UNKNOWN, tuple(kept)))
+
+
+def _is_like(text: str, pattern: str) -> bool:
+    """Whether a text is like a pattern: the last % takes more, sign by sign, where it must."""
+    at = place = 0
+    last, begun = -1, 0
+    while at < len(text):
+        if place < len(pattern) and pattern[place] == "%":
+            last, begun = place, at
+            place += 1
+        elif place < len(pattern) and pattern[place] in ("_", text[at]):
+            at += 1
+            place += 1
+        elif last >= 0:
+            begun += 1
+            at, place = begun, last + 1
+        else:
+            return False
+    return not pattern[place:].strip("%")
 
 
 def _cut(column: Numeric, bound: float) -> float:

@@ -62,7 +62,13 @@ class Region:
         if self.null or len(self.pieces) != 1:
             return self.null and not self.pieces
         low, high = self.pieces[0]
+        if self.grid:
+            return low == high
         return high - low <= 4 * SLACK * max(abs(low), abs(high), 1e-300)
+
+    def holds(self, value: float) -> bool:
+        """Whether it has a number."""
+        return any(low <= value <= high for low, high in self.pieces)
 
     def meet(self, test: Test) -> Region:
         """Where a test is true."""

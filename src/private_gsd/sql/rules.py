@@ -5,6 +5,7 @@ A rule is broken where it is false, as with SQL's CHECK: a null that leaves it u
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -12,14 +13,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from private_gsd.errors import SchemaError, WorkloadError
-from private_gsd.sql.evaluating import truth_of
-from private_gsd.sql.expressions import TRUE, columns_of_truth
+from private_gsd.sql.evaluating import number_of, truth_of
+from private_gsd.sql.expressions import (
+    TRUE,
+    Comparison,
+    Value,
+    columns_of_number,
+    columns_of_truth,
+    leaves,
+)
 from private_gsd.sql.narrowing import PASSES, narrowed, passing, wanted
 from private_gsd.sql.reading import parse_predicate
 from private_gsd.sql.regions import Region
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -91,13 +99,17 @@ class Rules:
         ]
 
     def find(
-        self, rng: np.random.Generator, given: Mapping[int, float] | None = None
+        self,
+        rng: np.random.Generator,
+        given: Mapping[int, float] | None = None,
+        patience: int = PATIENCE,
     ) -> NDArray[np.float64] | None:
         """An encoded row that keeps all rules, drawn at random; None where there is none.
 
         Args:
             rng: Random numbers.
             given: For some columns, the value that they have; NaN is null.
+            patience: How many boxes are looked at.
 
         Raises:
             UndecidedError: If it takes too long to know.
@@ -110,7 +122,7 @@ class Rules:
             found = self._dive(box, tied, rng)
             if found is not None:
                 return found
-        return _Search(self, rng).find(box)
+        return _Search(self, rng, patience).find(box)
 
     def _dive(
         self, box: Box, tied: set[int], rng: np.random.Generator
@@ -133,8 +145,14 @@ class Rules:
 
     def _row(self, box: Box, rng: np.random.Generator) -> NDArray[np.float64] | None:
         """A row of a box that leaves tied columns one value, if it keeps the rules."""
-        row = np.array([box[place].draw(rng) for place in range(len(self.schema))])
-        return None if self.broken(row.tolist()) else row
+        row = [box[place].draw(rng) for place in range(len(self.schema))]
+        for _ in range(len(self.truths) + 1):
+            broken = [truth for truth in self.truths if truth_of(truth, row) != TRUE]
+            if not broken:
+                return np.array(row)
+            if not any(_solve(truth, row, box) for truth in broken):
+                break
+        return None
 
     @property
     def needed(self) -> list[Truth]:
@@ -142,13 +160,49 @@ class Rules:
         return list(self._needed)
 
 
+def _solve(rule: Truth, row: list[float], box: Box) -> bool:
+    """Let an equation of a rule hold by one of its columns, where the box has more than a value."""
+    for leaf in leaves(rule):
+        if not isinstance(leaf, Comparison) or leaf.operator not in ("=", "<>"):
+            continue
+        for place in sorted(columns_of_number(leaf.left) | columns_of_number(leaf.right)):
+            before, region = row[place], box[place]
+            if region.pieces and region.pieces[0][0] == region.pieces[-1][1]:
+                continue
+            for value in _roots(leaf, place, row, region.grid):
+                row[place] = value
+                if region.holds(value) and truth_of(rule, row) == TRUE:
+                    return True
+            row[place] = before
+    return False
+
+
+def _roots(equation: Comparison, place: int, row: list[float], grid: float) -> Iterator[float]:
+    """Values of a column that may solve an equation, if it is linear in it."""
+    for side, other in ((equation.left, equation.right), (equation.right, equation.left)):
+        if isinstance(side, Value) and side.position == place:
+            yield _on_grid(number_of(other, row) / side.factor, grid)
+    ends = []
+    for point in (0.0, 1.0):
+        trial = [*row[:place], point, *row[place + 1 :]]
+        ends.append(number_of(equation.left, trial) - number_of(equation.right, trial))
+    slope = ends[1] - ends[0]
+    if slope and math.isfinite(slope) and math.isfinite(ends[0]):
+        root = -ends[0] / slope
+        yield from (_on_grid(root * (1 + step * 1.1e-16), grid) for step in range(-4, 5))
+
+
+def _on_grid(number: float, grid: float) -> float:
+    return round(number * grid) / grid if grid and math.isfinite(number) else number
+
+
 class _Search:
     """A search through boxes, each cut in two; complete, if it comes to its end."""
 
-    def __init__(self, rules: Rules, rng: np.random.Generator) -> None:
+    def __init__(self, rules: Rules, rng: np.random.Generator, patience: int) -> None:
         self.rules = rules
         self.rng = rng
-        self.left = PATIENCE
+        self.left = patience
         self.tied = {place for columns in rules.columns for place in columns}
 
     def find(self, box: Box) -> NDArray[np.float64] | None:
@@ -212,7 +266,7 @@ def check_rules(schema: Schema) -> Rules:
         return rules
     for place in list(places):  # without it, do the others still fail?
         others = [each for each in places if each != place]
-        again = _fails(rules, others) if others else None
+        again = _fails(rules, others, PATIENCE // 10) if others else None
         if again is not None and again >= proven:
             places = others
     words = "\n".join(f"  {place + 1}: {rules.texts[place]}" for place in places)
@@ -224,10 +278,11 @@ def check_rules(schema: Schema) -> Rules:
     raise SchemaError(f"constraints: {what}; change or remove one:\n{words}")
 
 
-def _fails(rules: Rules, places: list[int]) -> bool | None:
+def _fails(rules: Rules, places: list[int], patience: int = PATIENCE) -> bool | None:
     """Whether some rules fail: True if proven, False if no row was found; None if there is one."""
     some = rules.some(places)
     try:
-        return True if some.find(np.random.default_rng(0)) is None else None
+        found = some.find(np.random.default_rng(0), patience=patience)
+        return True if found is None else None
     except UndecidedError:
         return False

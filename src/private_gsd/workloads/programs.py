@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from private_gsd.errors import WorkloadError
 from private_gsd.kernels import programs as kernels
 from private_gsd.kernels.cells import Cuts
 from private_gsd.kernels.programs import Clauses
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
     from private_gsd.schema import Schema
     from private_gsd.sql.expressions import Number, Truth
+
+MAX_NODES = 20_000
 
 OPERATORS = dict(
     zip(
@@ -116,6 +119,7 @@ class _Compiler:
         self.cuts = cuts
         self.roots: list[int] = []
         self.rising: list[bool] = []
+        self.begun = 0
         self.nodes: list[tuple[int, int, int, int]] = []
         self.tests: dict[Test, int] = {}
         self.tables: list[NDArray[np.uint8]] = []
@@ -131,7 +135,7 @@ class _Compiler:
 
     def add(self, number: int, truth: Truth) -> None:
         """One predicate."""
-        before = len(self.nodes)
+        self.begun = before = len(self.nodes)
         self.roots.append(self._node(truth, kernels.MET, kernels.MISSED))
         new = self.nodes[before:]
         self.rising.append(not _has_is(truth))
@@ -186,6 +190,11 @@ class _Compiler:
             self.nodes.append((missed, met, truth.position, self._test(truth)))
         else:
             self.nodes.append((missed, met, -1 - self._comparison(truth), 0))
+        if len(self.nodes) - self.begun > MAX_NODES:
+            raise WorkloadError(
+                "a condition is too involved: IS NULL within IS NULL, a program of more than "
+                f"{MAX_NODES:,} steps"
+            )
         return len(self.nodes) - 1
 
     def _contrary(self, part: Truth, met: int, missed: int) -> int:

@@ -193,8 +193,10 @@ def _ends(parts: Sequence[Part]) -> tuple[int, int]:
 
 def _checked(schema: Schema, part: Part) -> Truth:
     """The condition of a part; met only where its column is not null."""
-    if type(part.factor) is not int or not 0 < abs(part.factor) < 2**31:
-        raise WorkloadError(f"a sum's factor is a whole number, not {part.factor!r}")
+    if type(part.factor) is not int or not 0 < abs(part.factor) <= 2**20:
+        raise WorkloadError(
+            f"a sum's factor is a whole number of at most a million, not {part.factor!r}"
+        )
     truth: Truth = Known(TRUE)
     if part.where:
         truth = parse_predicate(schema, part.where)
