@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from private_gsd.baselines import projector_of
 from private_gsd.encoding import Encoder
 from private_gsd.errors import LedgerError
-from private_gsd.genetic import GeneticConfig, evolve
 from private_gsd.genetic.domain import columns_of, random_table
 from private_gsd.mechanism import COUNTING_STEP, Run, planned_units
 from private_gsd.mechanism import run as run_mechanism
@@ -93,6 +93,7 @@ class Runner:
     threads: int | None
     insecure_noise_seed: int | None
     tell: Tell
+    projector: str = "gsd"
 
     def run(
         self,
@@ -114,6 +115,11 @@ class Runner:
         release.check_inputs()
         facts = release.run
         workload = release.workload
+        projector = projector_of(self.projector)
+
+        def misfit(groups: list[int]) -> str | None:
+            return projector.misfit(workload.select(groups))
+
         path = moved or Path(facts["ledger"])
         if release.folder in path.resolve().parents:
             raise LedgerError(
@@ -156,6 +162,7 @@ class Runner:
                     begin=lambda: self._random_table(release.schema),
                     checkpoint=release,
                     neighbours=self.neighbours,
+                    misfit=misfit if projector.limited else None,
                 ),
             )
             mine = run.charges()
@@ -181,9 +188,9 @@ class Runner:
         return random_table(columns, self.rows, self.random_state)
 
     def _project(self, measured: Measurements, start: Matrix | None, number: int) -> Matrix:
-        found = evolve(
+        found = projector_of(self.projector).project(
             measured,
-            GeneticConfig(rows=self.rows),
+            rows=self.rows,
             seed=self.random_state * 2**20 + number,
             start=start,
             threads=self.threads,

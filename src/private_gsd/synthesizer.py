@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from private_gsd.answering import answer
-from private_gsd.choice import choose_mechanism, choose_specs
+from private_gsd.baselines import projector_of
+from private_gsd.choice import check_fits, choose_mechanism, choose_specs
 from private_gsd.encoding import Invalid
 from private_gsd.errors import (
     BudgetError,
@@ -70,6 +71,9 @@ class Synthesizer:
         groups: Of the adaptive mechanism, selected in an epoch.
         split: Of the adaptive mechanism, how much goes to selecting.
         rows: How many rows the synthetic table has, N' in the paper.
+        projector: What makes a table of the measurements: "gsd", the genetic search, or one of its
+            rivals, "rap", "rap++", "gem" or "pgm", with settings after a colon, as in
+            "rap:iterations=200" (see docs/baselines.md).
         random_state: Of the search; privacy does not depend on it.
         ledger: The ledger file to charge. By default each fit has one of its own, beside its
             release, and nobody adds up what several spend on the same table.
@@ -105,6 +109,7 @@ class Synthesizer:
         invalid: str = "error",
         threads: int | None = None,
         insecure_noise_seed: int | None = None,
+        projector: str = "gsd",
     ) -> None:
         self.schema = schema
         self.epsilon = epsilon
@@ -124,6 +129,7 @@ class Synthesizer:
         self.invalid = invalid
         self.threads = threads
         self.insecure_noise_seed = insecure_noise_seed
+        self.projector = projector
         self._release: Release | None = None
         self._source: Source | None = None
         self._temporary: Any = None
@@ -264,7 +270,7 @@ class Synthesizer:
             tell: Told of progress.
         """
         release = Release.load(folder)
-        settings = release.settings
+        settings = {"projector": "gsd", **release.settings}  # older releases do not say
         missing = [name for name in (*SAVED, "people") if name not in settings]
         if missing:
             raise ReleaseError(f"{release.folder}: release.json is damaged: no {missing[0]!r}")
@@ -319,6 +325,7 @@ class Synthesizer:
         if workload.schema != self.schema:
             raise WorkloadError("the workload is of another schema than the synthesizer")
         dump_workload(workload)  # what cannot be saved is found now
+        projector_of(self.projector).check(workload)
         return workload
 
     def _specs(self, source: Source) -> list[str]:
@@ -331,9 +338,11 @@ class Synthesizer:
     def _choose(self, workload: Workload, budget: Budget, rows: int) -> Mechanism:
         """The mechanism, where the choice is ours from public facts alone."""
         named = self._mechanism()
-        if self.mechanism != "auto" or self.workload is None or self.neighbours != "replace-one":
-            return named
-        return choose_mechanism(workload, budget, rows, named.split)
+        free = self.mechanism == "auto" and self.workload is not None
+        if free and self.neighbours == "replace-one":
+            named = choose_mechanism(workload, budget, rows, named.split)
+        check_fits(self.projector, workload, named)
+        return named
 
     def _check_terms(self) -> float | None:
         """Whether a ledger that is there has the dataset on our terms; and its delta."""
@@ -378,6 +387,7 @@ class Synthesizer:
             )
         mechanism = self._mechanism()
         self.epochs, self.groups = mechanism.epochs, mechanism.groups
+        projector_of(self.projector)
         self.rows = GeneticConfig(rows=self.rows).rows
         self.random_state = whole("random_state", self.random_state, 0, 2**31 - 1)
         if self.threads is not None:
@@ -408,6 +418,7 @@ class Synthesizer:
             threads=self.threads,
             insecure_noise_seed=self.insecure_noise_seed,
             tell=tell or _not_told,
+            projector=self.projector,
         )
 
     def _answer(self, workload: Workload, source: Source, tell: Tell | None) -> ExactAnswers:
@@ -425,7 +436,7 @@ class Synthesizer:
 # What a release must know of the settings to go on.
 SAVED = (
     *("epsilon", "delta", "mechanism", "epochs", "groups", "split", "rows", "random_state"),
-    *("dataset", "neighbours", "conversion", "invalid", "insecure_noise_seed"),
+    *("dataset", "neighbours", "conversion", "invalid", "insecure_noise_seed", "projector"),
 )
 
 

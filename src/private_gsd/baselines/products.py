@@ -1,0 +1,96 @@
+"""Marginals of mixtures of product distributions: every cell is a mean of products of chances.
+
+All cells of tables with the same number of features are found in one matrix product: the products
+of all but the last feature's cells, each once, times the last ones. The 7,919 queries of all pairs
+of the benchmarks' 17 columns are one product of two small matrices.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from private_gsd.errors import WorkloadError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from private_gsd.baselines.features import Asked, Atoms
+    from private_gsd.workloads.features import Feature
+
+# Products that are kept at a time, in numbers: with their gradients a few times as much.
+LARGEST = 2**29
+
+
+class Part(NamedTuple):
+    """The tables of one number of features.
+
+    Attributes:
+        firsts: The different combinations of all features' cells but the last.
+        places: For each query, where it is in the table of combinations by cells.
+    """
+
+    firsts: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+
+class ProductQueries:
+    """The cells of some tables, as products over atoms.
+
+    Args:
+        atoms: The columns' atoms.
+        tables: The tables.
+        mixtures: How many product distributions there will be.
+    """
+
+    def __init__(self, atoms: Atoms, tables: Sequence[Asked], mixtures: int) -> None:
+        features = list(dict.fromkeys(f for table in tables for f in table.features))
+        begins = np.concatenate([[0], np.cumsum([each.size for each in features])]).astype(int)
+        begin: dict[Feature, int] = dict(zip(features, begins.tolist(), strict=False))
+        self.cells = int(begins[-1])
+        self.sums = np.zeros((self.cells, int(atoms.starts[-1])), dtype=np.float32)
+        for feature in features:
+            rows = slice(begin[feature], begin[feature] + feature.size)
+            place = feature.position
+            self.sums[rows, atoms.starts[place] : atoms.starts[place + 1]] = atoms.sums(feature)
+        self.parts: list[Part] = []
+        queries = []
+        for number in sorted({len(table.features) for table in tables}):
+            mine = [table for table in tables if len(table.features) == number]
+            cells = np.concatenate([_cells(table, begin) for table in mine])
+            firsts, inverse = np.unique(cells[:, :-1], axis=0, return_inverse=True)
+            if len(firsts) * (mixtures + self.cells) > LARGEST:
+                raise WorkloadError(
+                    f"the marginals have {len(firsts):,} combinations of {number - 1} cells, too "
+                    f"many for {mixtures:,} product distributions; take fewer or smaller marginals"
+                )
+            self.parts.append(Part(firsts, inverse.ravel() * self.cells + cells[:, -1]))
+            queries += [np.arange(table.query, table.query + table.size) for table in mine]
+        # Which query each answer is, in the order that they are found.
+        self.queries: NDArray[np.int64] = np.concatenate([np.empty(0, dtype=np.int64), *queries])
+
+    def answers(self, jnp: Any, chances: Any) -> Any:
+        """The share of each query, in the order of ``queries``.
+
+        Args:
+            jnp: JAX's NumPy, or NumPy.
+            chances: Of each atom (rows) in each product distribution (columns).
+        """
+        cells = jnp.asarray(self.sums) @ chances
+        found = []
+        for part in self.parts:
+            product = jnp.ones((len(part.firsts), chances.shape[1]), dtype=chances.dtype)
+            for column in part.firsts.T:
+                product = product * cells[column]
+            found.append(((product @ cells.T) / chances.shape[1]).ravel()[part.places])
+        return jnp.concatenate(found)
+
+
+def _cells(table: Asked, begin: dict[Feature, int]) -> NDArray[np.int64]:
+    """For each query of a table, its cells among those of all features."""
+    shape = [feature.size for feature in table.features]
+    cells: NDArray[np.int64] = np.indices(shape).reshape(len(shape), -1).T
+    return cells + np.array([begin[feature] for feature in table.features], dtype=np.int64)
