@@ -1,9 +1,9 @@
 """PGM: a graphical model of the measured marginals, estimated and sampled by the package mbi.
 
 After McKenna et al. (2019). With the adaptive mechanism, which selects by the exponential
-mechanism, it is the paper's PGM+EM. It serves marginals: of discrete columns, and of numeric ones by ranges or
-trees, which it discretises at their cuts. It cannot serve prefixes, halfspaces, conditions in SQL
-or Python functions. Measurements count by their noise.
+mechanism, it is the paper's PGM+EM. It serves marginals: of discrete columns, and of numeric ones
+by ranges or trees, which it discretises at their cuts. It cannot serve prefixes, halfspaces,
+conditions in SQL or Python functions. Measurements count by their noise.
 
 The model's tables are over the cliques of a junction tree, and grow exponentially where many
 marginals overlap. A model of more than ``cells`` cells is refused before anything is spent, and the
@@ -70,7 +70,7 @@ class PGM:
     """
 
     iterations: int = 250
-    cells: int = 2**22
+    cells: int = 10 * 2**20
 
     def __post_init__(self) -> None:
         check_settings(self)
