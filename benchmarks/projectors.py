@@ -4,11 +4,11 @@
         [--only WORKLOAD …] [--projectors NAME …] [--log FILE]
 
 Each projector makes a table of the paper's size for it from the same noisy answers, in a process of
-its own on one core; the table's answers are compared with the true ones. Four workloads are measured
-one-shot: all pairs of discrete columns, every discrete column by every number's tree, 1,000 random
-prefixes and 1,000 random halfspaces. For the fifth an adaptive run of the graphical model selects
-10 of all 3-way marginals, and all others get what it measured. The noise is seeded, so that anyone
-gets the same figures; a release would not be private.
+its own on one core, and the table's answers are compared with the true ones. Four workloads are
+measured one-shot: all pairs of discrete columns, every discrete column by every number's tree,
+1,000 random prefixes and 1,000 random halfspaces. For the fifth an adaptive run of the graphical
+model selects 10 of all 3-way marginals, and all others get what it measured. The noise is seeded,
+so that anyone gets the same errors; a release would not be private.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def test_sharp_answers_are_hard_counts() -> None:
     relaxation = Relaxation(TOOLS, WORKLOAD, POINTS)
     rows = sure(relaxation.begin(TOOLS.key(0), POINTS, matrix))
     found = np.empty(WORKLOAD.size)
-    found[relaxation.queries] = relaxation.answers(rows, 1e6)
+    found[relaxation.queries] = TOOLS.jax.jit(relaxation.answers)(rows, 1e6)
     np.testing.assert_allclose(found, count(WORKLOAD, matrix) / POINTS, atol=1e-4)
 
 
@@ -56,7 +56,7 @@ def test_rounding_changes_no_answer() -> None:
     rows = relaxation.begin(TOOLS.key(1), 500, None)
     rows = sure(rows._replace(logits=rows.logits + 10 * (rows.logits > 1)))
     found = np.empty(asked.size)
-    found[relaxation.queries] = relaxation.answers(rows, 1e7)
+    found[relaxation.queries] = TOOLS.jax.jit(relaxation.answers)(rows, 1e7)
     hard = count(asked, relaxation.round(rows, 500, np.random.default_rng(0))) / 500
     # Values are drawn by chances that are almost, and not quite, 0 or 1.
     assert np.abs(found - hard).mean() < 2e-3
@@ -67,7 +67,9 @@ def test_soft_answers_are_sigmoids(sharpness: float) -> None:
     numbers = np.array([0.0, 0.2, 0.5, 0.9])
     relaxation = Relaxation(TOOLS, at_most([0.3, 0.5]), 4)
     rows = relaxation.begin(TOOLS.key(0), 4, on_the_line(numbers))
-    for answer, threshold in zip(relaxation.answers(rows, sharpness), (0.3, 0.5), strict=True):
+    for answer, threshold in zip(
+        TOOLS.jax.jit(relaxation.answers)(rows, sharpness), (0.3, 0.5), strict=True
+    ):
         each = [1 / (1 + math.exp(-sharpness * (threshold - x))) for x in numbers]
         assert float(answer) == pytest.approx(np.mean(each), abs=1e-4)
 
@@ -81,7 +83,9 @@ def test_soft_categories_are_chances() -> None:
     for point in range(3):
         colour, member = np.exp(logits[:4, point]), np.exp(logits[4:, point])
         shares += np.outer(colour / colour.sum(), member / member.sum()) / 3
-    np.testing.assert_allclose(relaxation.answers(rows, 2.0), shares.ravel(), atol=1e-6)
+    np.testing.assert_allclose(
+        TOOLS.jax.jit(relaxation.answers)(rows, 2.0), shares.ravel(), atol=1e-6
+    )
 
 
 def test_too_many_queries_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,21 +95,14 @@ class GEM:
                 )
                 for each, before, after in zip(keys[1:], widths, widths[1:], strict=False)
             ]
-
-            def logits(layers: Any) -> Any:
-                signal = noise
-                for weights, biases in layers[:-1]:
-                    signal = jnp.maximum(weights @ signal + biases, 0)
-                weights, biases = layers[-1]
-                return weights @ signal + biases
-
-            return layers, logits
+            return layers, noise
 
         return fit_mixture(
             self.name,
             tools,
             measurements,
             begin,
+            network_logits,
             mixtures=self.mixtures,
             batch=self.batch,
             iterations=self.iterations,
@@ -118,3 +111,12 @@ class GEM:
             seed=seed,
             callback=callback,
         )
+
+
+def network_logits(jnp: Any, theta: Any, fixed: Any) -> Any:
+    """What the network, of weights and biases, makes of the noise that stays."""
+    signal = fixed
+    for weights, biases in theta[:-1]:
+        signal = jnp.maximum(weights @ signal + biases, 0)
+    weights, biases = theta[-1]
+    return weights @ signal + biases

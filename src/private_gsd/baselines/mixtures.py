@@ -9,25 +9,28 @@ weights: no query needs to be taken out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from private_gsd.baselines.features import Atoms, tables_asked
-from private_gsd.baselines.products import ProductQueries
+from private_gsd.baselines.products import Layout, ProductQueries, product_answers
 from private_gsd.baselines.projector import Projection, checked, require_served
 from private_gsd.genetic.watch import Reason, Stopped, Watch
 from private_gsd.workloads import Marginals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from private_gsd.baselines.optional import Gradients
     from private_gsd.genetic.watch import Callback
     from private_gsd.measurement import Measurements
 
+# From JAX's NumPy, parameters and what stays.
+Logits = Callable[[Any, Any, Any], Any]
 # Pairs of steps between two words about them.
 AT_ONCE = 10
 
@@ -36,7 +39,8 @@ def fit_mixture(
     name: str,
     tools: Gradients,
     measurements: Measurements,
-    begin: Callable[[Atoms, Any], tuple[Any, Callable[[Any], Any]]],
+    begin: Callable[[Atoms, Any], tuple[Any, Any]],
+    logits: Logits,
     *,
     mixtures: int,
     batch: int,
@@ -52,8 +56,8 @@ def fit_mixture(
         name: The projector's.
         tools: JAX and Optax.
         measurements: The noisy answers.
-        begin: Gives, for atoms and a random key, the parameters to begin with, and a function
-            from parameters to the logits of every atom (rows) in every mixture (columns).
+        begin: Gives, for atoms and a random key, the parameters to begin with, and what stays.
+        logits: Of every atom (rows) in every mixture (columns), from both.
         mixtures: How many product distributions.
         batch: How many queries a step looks at.
         iterations: How many pairs of steps.
@@ -64,58 +68,74 @@ def fit_mixture(
     """
     rows, seed = checked(measurements, rows, seed)
     require_served(name, measurements.workload, (Marginals,))
-    jax, jnp, optax = tools
     watch = Watch(1.0, None, callback)
     tables = tables_asked(measurements.workload)
     atoms = Atoms.of(measurements.workload.schema, tables)
     queries = ProductQueries(atoms, tables, mixtures)
-    targets = jnp.asarray(measurements.shares[queries.queries], dtype=jnp.float32)
-    first, key = jax.random.split(tools.key(seed))
-    theta, logits_of = begin(atoms, first)
-    optimizer = optax.adam(learning_rate)
-
-    def answers(theta: Any) -> Any:
-        return queries.answers(jnp, _chances(tools, atoms, logits_of(theta)))
-
-    def step(state: Any, by_error: bool) -> tuple[Any, Any]:
-        theta, moments, key = state
-        key, mine = jax.random.split(key)
-        found, pull = jax.vjp(answers, theta)
-        errors = found - targets
-        sizes = jnp.abs(errors)
-        if by_error:
-            ends = jnp.cumsum(sizes)
-            drawn = jnp.searchsorted(ends, jax.random.uniform(mine, (batch,)) * ends[-1])
-            drawn = jnp.minimum(drawn, len(targets) - 1)
-        else:
-            drawn = jax.random.randint(mine, (batch,), 0, len(targets))
-        times = jnp.zeros(len(targets)).at[drawn].add(1.0)
-        (gradient,) = pull(times * jnp.sign(errors))
-        changes, moments = optimizer.update(gradient, moments)
-        return (optax.apply_updates(theta, changes), moments, key), sizes.sum()
-
-    def pair(state: Any, _: Any) -> tuple[Any, Any]:
-        state, _ = step(state, True)
-        return step(state, False)
-
-    run = jax.jit(lambda state, length: jax.lax.scan(pair, state, None, length), static_argnums=1)
-    state = (theta, optimizer.init(theta), key)
+    targets = measurements.shares[queries.queries].astype(np.float32)
+    first, key = tools.jax.random.split(tools.key(seed))
+    theta, fixed = begin(atoms, first)
+    starts = tuple(atoms.starts.tolist())
+    steps, chances_of = _compiled(tools, logits, starts, batch, learning_rate)
+    state = (theta, tools.optax.adam(learning_rate).init(theta), key)
     done, loss = 0, float("nan")
     reason: Reason = "generations"
     with watch.listening():
         try:
             while done < iterations:
                 length = min(AT_ONCE, iterations - done)
-                state, losses = run(state, length)
+                state, losses = steps(state, fixed, queries.layout, targets, length)
                 done += length
                 loss = float(losses[-1])
                 watch.report(2 * done, loss, whole=True)
         except Stopped as stopped:
             reason = stopped.reason
-    chances = np.asarray(_chances(tools, atoms, logits_of(state[0])))
     rng = np.random.default_rng(seed)
-    matrix = atoms.draw(draw_atoms(atoms, chances, rows, rng), rng)
-    return Projection(matrix, loss, reason, 2 * done, watch.seconds)
+    drawn = draw_atoms(atoms, np.asarray(chances_of(state[0], fixed)), rows, rng)
+    return Projection(atoms.draw(drawn, rng), loss, reason, 2 * done, watch.seconds)
+
+
+@lru_cache
+def _compiled(
+    tools: Gradients, logits: Logits, starts: tuple[int, ...], batch: int, learning_rate: float
+) -> tuple[Any, Any]:
+    """Functions for some steps, and for the chances of all atoms; compiled once for each shape.
+
+    Args:
+        tools: JAX and Optax.
+        logits: See ``fit_mixture``.
+        starts: Where each column's atoms begin.
+        batch: How many queries a step looks at.
+        learning_rate: Of Adam.
+    """
+    jax, jnp, optax = tools
+    optimizer = optax.adam(learning_rate)
+
+    def chances(theta: Any, fixed: Any) -> Any:
+        """The chances of every column's atoms, which sum to one."""
+        each = logits(jnp, theta, fixed)
+        parts = [jax.nn.softmax(each[a:b], axis=0) for a, b in pairwise(starts)]
+        return jnp.concatenate(parts)
+
+    def steps(state: Any, fixed: Any, layout: Layout, targets: Any, pairs: int) -> Any:
+        def step(state: Any, by_error: Any) -> tuple[Any, Any]:
+            theta, moments, key = state
+            key, mine = jax.random.split(key)
+            found, pull = jax.vjp(
+                lambda each: product_answers(jnp, layout, chances(each, fixed)), theta
+            )
+            errors = found - targets
+            sizes = jnp.abs(errors)
+            ends = jnp.cumsum(jnp.where(by_error, sizes, 1.0))
+            drawn = jnp.searchsorted(ends, jax.random.uniform(mine, (batch,)) * ends[-1])
+            times = jnp.zeros(len(targets)).at[drawn].add(1.0, mode="drop")
+            (gradient,) = pull(times * jnp.sign(errors))
+            changes, moments = optimizer.update(gradient, moments)
+            return (optax.apply_updates(theta, changes), moments, key), sizes.sum()
+
+        return jax.lax.scan(step, state, jnp.arange(2 * pairs) % 2 == 0)
+
+    return jax.jit(steps, static_argnums=4), jax.jit(chances)
 
 
 def draw_atoms(
@@ -135,12 +155,3 @@ def draw_atoms(
         below = (share[:, None] >= ends.T[mixture]).sum(axis=1)
         drawn[:, place] = np.minimum(below, len(mine) - 1)
     return drawn
-
-
-def _chances(tools: Gradients, atoms: Atoms, logits: Any) -> Any:
-    """The chances of every column's atoms, which sum to one."""
-    parts = [
-        tools.jax.nn.softmax(logits[begin:end], axis=0)
-        for begin, end in zip(atoms.starts[:-1].tolist(), atoms.starts[1:].tolist(), strict=True)
-    ]
-    return tools.jnp.concatenate(parts)

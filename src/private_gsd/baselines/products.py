@@ -33,8 +33,20 @@ class Part(NamedTuple):
         places: For each query, where it is in the table of combinations by cells.
     """
 
-    firsts: NDArray[np.int64]
-    places: NDArray[np.int64]
+    firsts: Any
+    places: Any
+
+
+class Layout(NamedTuple):
+    """Where the cells of all queries are.
+
+    Attributes:
+        sums: What sums atoms to the cells of all features: cells x atoms, of zeros and ones.
+        parts: The tables, by their numbers of features.
+    """
+
+    sums: Any
+    parts: tuple[Part, ...]
 
 
 class ProductQueries:
@@ -51,12 +63,12 @@ class ProductQueries:
         begins = np.concatenate([[0], np.cumsum([each.size for each in features])]).astype(int)
         begin: dict[Feature, int] = dict(zip(features, begins.tolist(), strict=False))
         self.cells = int(begins[-1])
-        self.sums = np.zeros((self.cells, int(atoms.starts[-1])), dtype=np.float32)
+        sums = np.zeros((self.cells, int(atoms.starts[-1])), dtype=np.float32)
         for feature in features:
             rows = slice(begin[feature], begin[feature] + feature.size)
             place = feature.position
-            self.sums[rows, atoms.starts[place] : atoms.starts[place + 1]] = atoms.sums(feature)
-        self.parts: list[Part] = []
+            sums[rows, atoms.starts[place] : atoms.starts[place + 1]] = atoms.sums(feature)
+        parts = []
         queries = []
         for number in sorted({len(table.features) for table in tables}):
             mine = [table for table in tables if len(table.features) == number]
@@ -67,26 +79,30 @@ class ProductQueries:
                     f"the marginals have {len(firsts):,} combinations of {number - 1} cells, too "
                     f"many for {mixtures:,} product distributions; take fewer or smaller marginals"
                 )
-            self.parts.append(Part(firsts, inverse.ravel() * self.cells + cells[:, -1]))
+            places = inverse.ravel() * self.cells + cells[:, -1]
+            parts.append(Part(firsts.astype(np.int32), places.astype(np.int32)))
             queries += [np.arange(table.query, table.query + table.size) for table in mine]
+        self.layout = Layout(sums, tuple(parts))
         # Which query each answer is, in the order that they are found.
         self.queries: NDArray[np.int64] = np.concatenate([np.empty(0, dtype=np.int64), *queries])
 
-    def answers(self, jnp: Any, chances: Any) -> Any:
-        """The share of each query, in the order of ``queries``.
 
-        Args:
-            jnp: JAX's NumPy, or NumPy.
-            chances: Of each atom (rows) in each product distribution (columns).
-        """
-        cells = jnp.asarray(self.sums) @ chances
-        found = []
-        for part in self.parts:
-            product = jnp.ones((len(part.firsts), chances.shape[1]), dtype=chances.dtype)
-            for column in part.firsts.T:
-                product = product * cells[column]
-            found.append(((product @ cells.T) / chances.shape[1]).ravel()[part.places])
-        return jnp.concatenate(found)
+def product_answers(jnp: Any, layout: Layout, chances: Any) -> Any:
+    """The share of each query, in the order of ``ProductQueries.queries``.
+
+    Args:
+        jnp: JAX's NumPy, or NumPy.
+        layout: Where the queries are.
+        chances: Of each atom (rows) in each product distribution (columns).
+    """
+    cells = layout.sums @ chances
+    found = []
+    for part in layout.parts:
+        product = jnp.ones((part.firsts.shape[0], chances.shape[1]), dtype=chances.dtype)
+        for column in range(part.firsts.shape[1]):
+            product = product * cells[part.firsts[:, column]]
+        found.append(((product @ cells.T) / chances.shape[1]).ravel()[part.places])
+    return jnp.concatenate(found)
 
 
 def _cells(table: Asked, begin: dict[Feature, int]) -> NDArray[np.int64]:

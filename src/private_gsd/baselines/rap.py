@@ -79,14 +79,14 @@ class RAP:
         tools = gradients(self.name)
 
         def begin(atoms: Atoms, key: Any) -> tuple[Any, Any]:
-            logits = tools.jax.random.normal(key, (int(atoms.starts[-1]), self.mixtures))
-            return logits, lambda theta: theta
+            return tools.jax.random.normal(key, (int(atoms.starts[-1]), self.mixtures)), ()
 
         return fit_mixture(
             self.name,
             tools,
             measurements,
             begin,
+            free_logits,
             mixtures=self.mixtures,
             batch=self.batch,
             iterations=self.iterations,
@@ -95,3 +95,8 @@ class RAP:
             seed=seed,
             callback=callback,
         )
+
+
+def free_logits(jnp: Any, theta: Any, fixed: Any) -> Any:  # noqa: ARG001
+    """The parameters are the logits."""
+    return theta

@@ -141,7 +141,7 @@ class RAPPlusPlus:
                 changes, moments = optimizer.update(slope, moments)
                 after: Rows = optax.apply_updates(rows, changes)
                 after = after._replace(numbers=jnp.clip(after.numbers, 0, 1))
-                norm = optax.global_norm(slope)
+                norm = optax.tree.norm(slope)
                 stay = norm <= self.gradient
                 kept = jax.tree.map(lambda old, new: jnp.where(stay, old, new), rows, after)
                 return kept, moments, done + 1, value, norm

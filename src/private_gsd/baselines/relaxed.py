@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from private_gsd.baselines.features import Atoms, tables_asked
-from private_gsd.baselines.products import LARGEST, ProductQueries
+from private_gsd.baselines.products import LARGEST, ProductQueries, product_answers
 from private_gsd.errors import WorkloadError
 from private_gsd.schema import Discrete
 from private_gsd.workloads import Conjunctions, Halfspaces
@@ -168,7 +168,7 @@ class Relaxation:
                 if self._nullable[number]:
                     parts[place] = jnp.concatenate([parts[place], null[number][None]])
             chances = jnp.concatenate([parts[place] for place in range(len(self.schema))])
-            found.append(self._products.answers(jnp, chances))
+            found.append(product_answers(jnp, self._products.layout, chances))
         for value, numbers, thresholds in self._conjunctions:
             product = values[value]
             for column, threshold in zip(numbers.T, thresholds.T, strict=True):
