@@ -93,6 +93,22 @@ def test_the_seed_decides(name: str) -> None:
     assert np.random.random() == pytest.approx(0.417022004702574)  # noqa: NPY002
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", ["discrete", "numeric"])
+def test_schemas_of_one_kind_and_columns_that_nothing_measures(name: str, kind: str) -> None:
+    names = ["colour", "member"] if kind == "discrete" else ["age", "income", "rate"]
+    schema = SCHEMA.select(names)
+    matrix = TABLE[:200, [SCHEMA.names.index(each) for each in names]]
+    asked = (
+        workloads.categorical_marginals(schema, sets=[["member"]])
+        if kind == "discrete"
+        else workloads.tree_marginals(schema, depth=2, sets=[["age"]])
+    )
+    found = projector_of(QUICK[name]).project(measured(asked, matrix), rows=30)
+    again = Encoder(schema).encode(Encoder(schema).decode(found.matrix))
+    np.testing.assert_array_equal(again, found.matrix)
+
+
 def test_what_cannot_be_served_is_refused_by_name() -> None:
     sql = workloads.predicates(SCHEMA, ["age < 3 OR member"])
     function = workloads.functions(SCHEMA, {"old": lambda row: row["age"] > 3})

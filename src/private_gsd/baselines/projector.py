@@ -95,7 +95,8 @@ def require_served(name: str, workload: Workload, served: tuple[type[Family], ..
         if not isinstance(family, served):
             others = "gsd" if isinstance(family, Predicates | Functions) else "gsd or rap++"
             raise WorkloadError(
-                f"the projector {name!r} cannot serve {KINDS[type(family)]} "
+                f"the projector {name!r} cannot serve "
+                f"{KINDS.get(type(family), type(family).__name__)} "
                 f"(such as {family.describe(0)}); it serves "
                 f"{' and '.join(KINDS[each] for each in served)}. Leave them out, or use the "
                 f"projector {others}"
