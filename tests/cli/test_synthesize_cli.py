@@ -360,7 +360,7 @@ def test_another_projector(folder: Path) -> None:
     assert release.synthetic.num_rows == 100
     _, err = run("synthesize", *pairs, "--projector", "ra", "-o", "x.csv", cwd=folder, code=11)
     assert "no projector is called 'ra' (did you mean 'rap'?)" in " ".join(err.split())
-    asked = (*QUICK, "--workload", "prefix:5", "--projector", "pgm", "-o", "x.csv")
+    asked = (*QUICK, "--workload", "halfspace:5", "--projector", "pgm", "-o", "x.csv")
     _, err = run("synthesize", *asked, cwd=folder, code=7)
-    assert "the projector 'pgm' cannot serve prefixes" in " ".join(err.split())
+    assert "the projector 'pgm' cannot serve halfspaces" in " ".join(err.split())
     assert not (folder / "x.csv").exists()

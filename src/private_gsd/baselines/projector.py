@@ -98,7 +98,7 @@ def require_served(name: str, workload: Workload, served: tuple[type[Family], ..
                 f"the projector {name!r} cannot serve "
                 f"{KINDS.get(type(family), type(family).__name__)} "
                 f"(such as {family.describe(0)}); it serves "
-                f"{' and '.join(KINDS[each] for each in served)}. Leave them out, or use the "
+                f"{', '.join(KINDS[each] for each in served)}. Leave them out, or use the "
                 f"projector {others}"
             )
 
