@@ -64,24 +64,24 @@ def choose_mechanism(
 def check_fits(projector: str, workload: Workload, mechanism: Mechanism) -> None:
     """Refuse what a projector could not make a table of, before anything is spent."""
     chosen = projector_of(projector)
-    if not chosen.limited:
+    if mechanism.name == "adaptive" and not chosen.limited:
         return
     everything = chosen.misfit(workload)
     if everything is None:
         return
     if mechanism.name == "one-shot":
         raise WorkloadError(
-            f"{everything}. Ask fewer marginals, use the adaptive mechanism, which selects some of "
-            "them, or another projector"
+            f"{everything}. Ask less, use the adaptive mechanism, which selects some of it, or "
+            "another projector"
         )
     if mechanism.groups > 1:
         raise WorkloadError(
             f"the projector {chosen.name!r} cannot take several groups an epoch of this workload "
             f"({everything}); say groups=1"
         )
-    alone = [chosen.misfit(workload.select([group])) for group in range(workload.num_groups)]
-    if all(alone):
-        raise WorkloadError(f"no marginal alone is small enough: {alone[0]}")
+    if all(chosen.misfit(workload.select([group])) for group in range(workload.num_groups)):
+        reason = chosen.misfit(workload.select([0]))
+        raise WorkloadError(f"no marginal alone is small enough: {reason}")
 
 
 def noise_share(workload: Workload, budget: Budget, rows: int) -> float:

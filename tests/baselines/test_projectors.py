@@ -25,7 +25,7 @@ from private_gsd import (
     workloads,
 )
 from private_gsd.answering import count
-from private_gsd.baselines import NAMES, optional, projector_of
+from private_gsd.baselines import NAMES, optional, products, projector_of
 from private_gsd.errors import (
     GsdError,
     MissingExtraError,
@@ -162,6 +162,17 @@ def test_a_model_that_would_be_too_large(tmp_path: Path) -> None:
         with pytest.raises(WorkloadError, match=message):
             synth.plan(pyarrow.table(data))
         assert list(tmp_path.iterdir()) == []  # nothing was spent
+
+
+@pytest.mark.parametrize("name", ["rap", "gem", "rap++"])
+def test_too_many_products_are_found_before_anything_is_spent(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(products, "LARGEST", 1000)
+    synth = Synthesizer(CENSUS, 1.0, projector=name, release=tmp_path / "r", ledger=tmp_path / "l")
+    with pytest.raises(WorkloadError, match="too many for 1,000 product distributions"):
+        synth.fit(PEOPLE)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_model_is_kept_small_by_what_is_selected(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from private_gsd.baselines.mixtures import fit_mixture
 from private_gsd.baselines.optional import gradients
+from private_gsd.baselines.products import too_many_products
 from private_gsd.baselines.projector import Projection, require_served
 from private_gsd.baselines.settings import check_settings
 from private_gsd.workloads import Marginals
@@ -58,7 +59,7 @@ class GEM:
 
     @property
     def limited(self) -> bool:
-        """Any groups will do together."""
+        """A few groups always do together."""
         return False
 
     def check(self, workload: Workload) -> None:
@@ -66,9 +67,9 @@ class GEM:
         gradients(self.name)
         require_served(self.name, workload, (Marginals,))
 
-    def misfit(self, workload: Workload) -> str | None:  # noqa: ARG002
-        """Any groups will do together."""
-        return None
+    def misfit(self, workload: Workload) -> str | None:
+        """Why there would be too many products."""
+        return too_many_products(workload, self.mixtures)
 
     def project(
         self,

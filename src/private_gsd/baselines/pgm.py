@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from private_gsd.measurement import Measurements
     from private_gsd.workloads import Workload
 
+# Threads of one process take turns with NumPy's global random numbers.
+_DRAWING = Lock()
 # What mbi does between two words about it.
 AT_ONCE = 50
 
@@ -196,9 +199,10 @@ def _measurement(mbi: Any, atoms: Atoms, measurements: Measurements, table: Aske
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
     """NumPy's global random numbers, which mbi draws from, as a seed has them; then as before."""
-    before = np.random.get_state()  # noqa: NPY002
-    np.random.seed(np.random.SeedSequence(seed).generate_state(4))  # noqa: NPY002
-    try:
-        yield
-    finally:
-        np.random.set_state(before)  # noqa: NPY002
+    with _DRAWING:
+        before = np.random.get_state()  # noqa: NPY002
+        np.random.seed(np.random.SeedSequence(seed).generate_state(4))  # noqa: NPY002
+        try:
+            yield
+        finally:
+            np.random.set_state(before)  # noqa: NPY002

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from private_gsd.baselines.features import Atoms, tables_asked
 from private_gsd.errors import WorkloadError
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from private_gsd.baselines.features import Asked, Atoms
+    from private_gsd.baselines.features import Asked
+    from private_gsd.workloads import Workload
     from private_gsd.workloads.features import Feature
 
 # Products that are kept at a time, in numbers: with their gradients a few times as much.
@@ -77,7 +79,7 @@ class ProductQueries:
             if len(firsts) * (mixtures + self.cells) > LARGEST:
                 raise WorkloadError(
                     f"the marginals have {len(firsts):,} combinations of {number - 1} cells, too "
-                    f"many for {mixtures:,} product distributions; take fewer or smaller marginals"
+                    f"many for {mixtures:,} product distributions"
                 )
             places = inverse.ravel() * self.cells + cells[:, -1]
             parts.append(Part(firsts.astype(np.int32), places.astype(np.int32)))
@@ -85,6 +87,16 @@ class ProductQueries:
         self.layout = Layout(sums, tuple(parts))
         # Which query each answer is, in the order that they are found.
         self.queries: NDArray[np.int64] = np.concatenate([np.empty(0, dtype=np.int64), *queries])
+
+
+def too_many_products(workload: Workload, mixtures: int) -> str | None:
+    """Why a workload has too many marginals for so many product distributions, if it has."""
+    tables = tables_asked(workload)
+    try:
+        ProductQueries(Atoms.of(workload.schema, tables), tables, mixtures)
+    except WorkloadError as error:
+        return str(error)
+    return None
 
 
 def product_answers(jnp: Any, layout: Layout, chances: Any) -> Any:

@@ -59,7 +59,7 @@ class Projector(Protocol):
 
     @property
     def limited(self) -> bool:
-        """Whether there are groups that it cannot take together; ``misfit`` then says which."""
+        """Whether few groups may be too many together, so that a selection must look at each."""
 
     def check(self, workload: Workload) -> None:
         """Refuse queries that it cannot serve, by name, and an extra that is not installed."""

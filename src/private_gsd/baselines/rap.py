@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from private_gsd.baselines.mixtures import fit_mixture
 from private_gsd.baselines.optional import gradients
+from private_gsd.baselines.products import too_many_products
 from private_gsd.baselines.projector import Projection, require_served
 from private_gsd.baselines.settings import check_settings
 from private_gsd.workloads import Marginals
@@ -53,7 +54,7 @@ class RAP:
 
     @property
     def limited(self) -> bool:
-        """Any groups will do together."""
+        """A few groups always do together."""
         return False
 
     def check(self, workload: Workload) -> None:
@@ -61,9 +62,9 @@ class RAP:
         gradients(self.name)
         require_served(self.name, workload, (Marginals,))
 
-    def misfit(self, workload: Workload) -> str | None:  # noqa: ARG002
-        """Any groups will do together."""
-        return None
+    def misfit(self, workload: Workload) -> str | None:
+        """Why there would be too many products."""
+        return too_many_products(workload, self.mixtures)
 
     def project(
         self,

@@ -17,7 +17,7 @@ import numpy as np
 
 from private_gsd.baselines.optional import gradients
 from private_gsd.baselines.projector import Projection, checked, require_served
-from private_gsd.baselines.relaxed import Relaxation, Rows
+from private_gsd.baselines.relaxed import Relaxation, Rows, too_many_queries
 from private_gsd.baselines.settings import check_settings
 from private_gsd.genetic.watch import Reason, Stopped, Watch
 from private_gsd.workloads import Conjunctions, Halfspaces, Marginals
@@ -66,7 +66,7 @@ class RAPPlusPlus:
 
     @property
     def limited(self) -> bool:
-        """Any groups will do together."""
+        """A few groups always do together."""
         return False
 
     def check(self, workload: Workload) -> None:
@@ -74,9 +74,9 @@ class RAPPlusPlus:
         gradients(self.name)
         require_served(self.name, workload, SERVED)
 
-    def misfit(self, workload: Workload) -> str | None:  # noqa: ARG002
-        """Any groups will do together."""
-        return None
+    def misfit(self, workload: Workload) -> str | None:
+        """Why there would be too many queries."""
+        return too_many_queries(workload, self.points)
 
     def project(
         self,

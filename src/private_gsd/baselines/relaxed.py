@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from private_gsd.baselines.features import Atoms, tables_asked
-from private_gsd.baselines.products import LARGEST, ProductQueries, product_answers
+from private_gsd.baselines.products import (
+    LARGEST,
+    ProductQueries,
+    product_answers,
+    too_many_products,
+)
 from private_gsd.errors import WorkloadError
 from private_gsd.schema import Discrete
 from private_gsd.workloads import Conjunctions, Halfspaces
@@ -44,6 +49,15 @@ class Rows(NamedTuple):
     nulls: Any
 
 
+def too_many_queries(workload: Workload, points: int) -> str | None:
+    """Why a workload has too many queries for so many relaxed rows, if it has."""
+    kinds = (Conjunctions, Halfspaces)
+    size = sum(int(each.group_sizes.sum()) for each in workload.families if isinstance(each, kinds))
+    if size * points > LARGEST:
+        return f"{size:,} queries are too many for {points:,} relaxed rows at once"
+    return too_many_products(workload, points)
+
+
 class Relaxation:
     """A workload's queries, asked of relaxed rows.
 
@@ -54,6 +68,9 @@ class Relaxation:
     """
 
     def __init__(self, tools: Gradients, workload: Workload, points: int) -> None:
+        reason = too_many_queries(workload, points)
+        if reason is not None:
+            raise WorkloadError(reason)
         self._tools = tools
         self.schema = schema = workload.schema
         tables = tables_asked(workload)
@@ -81,11 +98,6 @@ class Relaxation:
             elif isinstance(family, Halfspaces):
                 self._halfspaces.append(family.parameters(np.arange(size)))
                 later.append(numbers)
-            if isinstance(family, Conjunctions | Halfspaces) and size * points > LARGEST:
-                raise WorkloadError(
-                    f"{size:,} queries are too many for {points:,} relaxed rows at once; measure "
-                    "fewer, or some of them adaptively"
-                )
             first += size
         # Which query each answer is, in the order that they are found.
         self.queries: NDArray[np.int64] = np.concatenate([*found, *later])
