@@ -95,7 +95,7 @@ def test_only_measurements_leave_the_process(sweep: Sweep, monkeypatch: pytest.M
     monkeypatch.setattr(module, "project", watched)
     sweep.run([1.0], seeds=[0, 1], settings=[{"rows": 50}], insecure=True, n_jobs=1)
     kinds = {type(each) for each in given}
-    assert kinds == {Measurements, GeneticConfig, int}
+    assert kinds == {Measurements, GeneticConfig, int, str}
     exact = answer(sweep.workload, TABLE)
     measured = [each for each in given if isinstance(each, Measurements)]
     assert all((each.counts != exact.counts).mean() > 0.9 for each in measured)

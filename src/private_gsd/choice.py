@@ -1,4 +1,4 @@
-"""Choice: the questions and the mechanism, where the user names none.
+"""Choice: the questions and the mechanism, where the user names none; and what fits together.
 
 The rules look at public facts alone: the schema, the budget and the number of rows. All of them
 compare the noise that measuring everything at once would put on a count with the number of rows.
@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from private_gsd.baselines import projector_of
+from private_gsd.errors import WorkloadError
 from private_gsd.mechanism import Mechanism
 from private_gsd.privacy.plan import plan_one_shot
 from private_gsd.schema import Discrete
@@ -57,6 +59,29 @@ def choose_mechanism(
     if noise_share(workload, budget, rows) > ADAPTIVE and (workload.units == 1).all():
         return Mechanism(name="adaptive", epochs=10, groups=1, split=split)
     return Mechanism(name="one-shot", split=split)
+
+
+def check_fits(projector: str, workload: Workload, mechanism: Mechanism) -> None:
+    """Refuse what a projector could not make a table of, before anything is spent."""
+    chosen = projector_of(projector)
+    if mechanism.name == "adaptive" and not chosen.limited:
+        return
+    everything = chosen.misfit(workload)
+    if everything is None:
+        return
+    if mechanism.name == "one-shot":
+        raise WorkloadError(
+            f"{everything}. Ask less, use the adaptive mechanism, which selects some of it, or "
+            "another projector"
+        )
+    if mechanism.groups > 1:
+        raise WorkloadError(
+            f"the projector {chosen.name!r} cannot take several groups an epoch of this workload "
+            f"({everything}); say groups=1"
+        )
+    if all(chosen.misfit(workload.select([group])) for group in range(workload.num_groups)):
+        reason = chosen.misfit(workload.select([0]))
+        raise WorkloadError(f"no marginal alone is small enough: {reason}")
 
 
 def noise_share(workload: Workload, budget: Budget, rows: int) -> float:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, get_args
 import numpy as np
 
 from private_gsd.answering import count
-from private_gsd.errors import BudgetError, MeasurementError
+from private_gsd.errors import BudgetError, MeasurementError, SearchError
 from private_gsd.measurement import Measurements, measure
 from private_gsd.privacy.plan import plan_one_shot
 from private_gsd.privacy.release import NoisyTotal, Selection, release_total, select_groups
@@ -123,6 +123,8 @@ class Run:
             "measurements".
         checkpoint: What is left behind.
         neighbours: Which tables count as neighbours.
+        misfit: Says, where there are groups that a table cannot be made of together, why some
+            cannot. It looks at public facts alone, and such groups are not selected.
     """
 
     workload: Workload
@@ -136,6 +138,7 @@ class Run:
     check: Callable[[list[str], str], object]
     checkpoint: Checkpoint
     neighbours: Neighbours = "replace-one"
+    misfit: Callable[[list[int]], str | None] | None = None
 
 
 def run(mechanism: Mechanism, what: Run) -> tuple[Measurements, Matrix]:
@@ -328,6 +331,7 @@ def _select(
     """The groups that a table answers worst, of those not measured yet."""
     measured = {group for each in epochs for group in each}
     candidates = [group for group in range(what.workload.num_groups) if group not in measured]
+    candidates = _fitting(what, sorted(measured), candidates)
     exact = what.exact()
     return select_groups(
         exact,
@@ -340,3 +344,17 @@ def _select(
         noise=what.noise(2 * epoch),
         neighbours=what.neighbours,
     )
+
+
+def _fitting(what: Run, measured: list[int], candidates: list[int]) -> list[int]:
+    """The groups that a table can be made of together with those that were measured."""
+    if what.misfit is None:
+        return candidates
+    reasons = {group: what.misfit([*measured, group]) for group in candidates}
+    fitting = [group for group in candidates if reasons[group] is None]
+    if not fitting:
+        raise SearchError(
+            f"none of the {len(candidates):,} groups that are left can be added to the "
+            f"{len(measured):,} that were measured: {reasons[candidates[0]]}. Take fewer epochs"
+        )
+    return fitting

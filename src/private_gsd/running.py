@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from private_gsd.baselines import projector_of
 from private_gsd.derived import Statistic
 from private_gsd.encoding import Encoder
 from private_gsd.errors import LedgerError
 from private_gsd.evidence import supplemented
-from private_gsd.genetic import GeneticConfig, evolve
 from private_gsd.genetic.constraints import first_table
 from private_gsd.mechanism import COUNTING_STEP, Run, planned_units
 from private_gsd.mechanism import run as run_mechanism
@@ -97,6 +97,7 @@ class Runner:
     totals: dict[str, int]
     derived: tuple[str, ...]
     tell: Tell
+    projector: str = "gsd"
 
     def run(
         self,
@@ -124,6 +125,11 @@ class Runner:
         def project(measured: Measurements, start: Matrix | None, number: int) -> Matrix:
             known = supplemented(measured, self.totals, outside, statistics)
             return self._project(known, start, number)
+
+        projector = projector_of(self.projector)
+
+        def misfit(groups: list[int]) -> str | None:
+            return projector.misfit(workload.select(groups))
 
         path = moved or Path(facts["ledger"])
         if release.folder in path.resolve().parents:
@@ -167,6 +173,7 @@ class Runner:
                     begin=lambda: self._random_table(release.schema),
                     checkpoint=release,
                     neighbours=self.neighbours,
+                    misfit=misfit if projector.limited else None,
                 ),
             )
             mine = run.charges()
@@ -200,9 +207,9 @@ class Runner:
         return first_table(schema, self.rows, self.random_state)
 
     def _project(self, measured: Measurements, start: Matrix | None, number: int) -> Matrix:
-        found = evolve(
+        found = projector_of(self.projector).project(
             measured,
-            GeneticConfig(rows=self.rows),
+            rows=self.rows,
             seed=self.random_state * 2**20 + number,
             start=start,
             threads=self.threads,

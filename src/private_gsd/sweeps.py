@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from private_gsd.answering import answer, count, share_errors
+from private_gsd.baselines import projector_of
+from private_gsd.choice import check_fits
 from private_gsd.encoding import Encoder
 from private_gsd.errors import BudgetError, SchemaError, SearchError, require
 from private_gsd.genetic import GeneticConfig, evolve
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
 
 # Settings that belong to the mechanism; all others are those of the search.
 OF_THE_MECHANISM = ("mechanism", "epochs", "groups", "split")
+# What makes the tables, which takes no other setting than the number of rows unless it is "gsd".
+PROJECTOR = "projector"
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +140,8 @@ class Sweep:
         Args:
             epsilons: The budgets; each run spends the whole of its own.
             seeds: Of the searches, and of insecure noise.
-            settings: Of the search (see ``GeneticConfig``), and ``mechanism``, ``epochs``,
-                ``groups`` and ``split`` (see ``Mechanism``).
+            settings: Of the search (see ``GeneticConfig``), ``mechanism``, ``epochs``, ``groups``
+                and ``split`` (see ``Mechanism``), and ``projector`` (see ``Synthesizer``).
             ledger: Charged for every run.
             dataset: The dataset's name in it.
             insecure: For experiments on public data: noise from the seeds, and no ledger. What is
@@ -213,7 +217,8 @@ class Sweep:
             number: runs[number].measure(pay(number)("measure"), insecure) for number in once
         }
         found = _parallel(joblib, n_jobs)(
-            joblib.delayed(project)(measured[n], runs[n].config, runs[n].seed) for n in once
+            joblib.delayed(project)(measured[n], runs[n].config, runs[n].seed, runs[n].projector)
+            for n in once
         )
         for number, (matrix, seconds) in zip(once, found, strict=True):
             note(number, measured[number], matrix, seconds)
@@ -234,11 +239,21 @@ def _parallel(joblib: Any, n_jobs: int | None, **how: Any) -> Any:
         return joblib.Parallel(n_jobs=n_jobs, **how)
 
 
-def project(measured: Measurements, config: GeneticConfig, seed: int) -> tuple[Matrix, float]:
-    """A table of measurements, on one core; what a worker does."""
-    start = time.perf_counter()
-    found = evolve(measured, config, seed=seed, threads=1)
-    return found.matrix, time.perf_counter() - start
+def project(
+    measured: Measurements,
+    config: GeneticConfig,
+    seed: int,
+    projector: str = "gsd",
+    start: Matrix | None = None,
+) -> tuple[Matrix, float]:
+    """A table of measurements, on one core where that can be chosen; what a worker does."""
+    begin = time.perf_counter()
+    if projector == "gsd":
+        matrix = evolve(measured, config, seed=seed, start=start, threads=1).matrix
+    else:
+        chosen = projector_of(projector)
+        matrix = chosen.project(measured, rows=config.rows, seed=seed, start=start).matrix
+    return matrix, time.perf_counter() - begin
 
 
 @dataclass(frozen=True)
@@ -256,8 +271,17 @@ class _Planned:
         return Mechanism(name=mine.pop("mechanism", "one-shot"), **mine)
 
     @property
+    def projector(self) -> str:
+        name: str = self.settings.get(PROJECTOR, "gsd")
+        return name
+
+    @property
     def config(self) -> GeneticConfig:
-        rest = {key: value for key, value in self.settings.items() if key not in OF_THE_MECHANISM}
+        others = (*OF_THE_MECHANISM, PROJECTOR)
+        rest = {key: value for key, value in self.settings.items() if key not in others}
+        if self.projector != "gsd" and set(rest) - {"rows"}:
+            name = min(set(rest) - {"rows"})
+            raise SearchError(f"settings: {name!r} is of the genetic search, not {self.projector}")
         try:
             return GeneticConfig(**rest)
         except TypeError as error:
@@ -271,6 +295,8 @@ class _Planned:
         """What the run will spend; refuses what makes no sense."""
         whole("a seed", self.seed, 0, 2**31 - 1)
         assert self.config is not None
+        projector_of(self.projector).check(self.sweep.workload)
+        check_fits(self.projector, self.sweep.workload, self.mechanism)
         return planned_units(self.mechanism, self.sweep.workload, self.budget)
 
     def noise(self, insecure: bool, step: int) -> NoiseSource:
@@ -298,13 +324,17 @@ class _Planned:
 
         def evolved(measured: Measurements, start: Matrix | None, number: int) -> Matrix:
             nonlocal seconds
-            begin = time.perf_counter()
             seed = self.seed * 2**20 + number
-            found = evolve(measured, self.config, seed=seed, start=start, threads=1)
-            seconds += time.perf_counter() - begin
-            return found.matrix
+            matrix, took = project(measured, self.config, seed, self.projector, start)
+            seconds += took
+            return matrix
 
         schema = self.sweep.workload.schema
+        projector = projector_of(self.projector)
+
+        def misfit(groups: list[int]) -> str | None:
+            return projector.misfit(self.sweep.workload.select(groups))
+
         columns = columns_of(schema, [np.empty(0)] * len(schema))
         measured, matrix = run_mechanism(
             self.mechanism,
@@ -319,6 +349,7 @@ class _Planned:
                 keep=lambda step, digest: None,  # noqa: ARG005
                 check=lambda steps, kind: None,  # noqa: ARG005
                 checkpoint=_Memory(),
+                misfit=misfit if projector.limited else None,
             ),
         )
         return measured, matrix, seconds

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from private_gsd.answering import answer
-from private_gsd.choice import choose_mechanism, choose_specs
+from private_gsd.baselines import projector_of
+from private_gsd.choice import check_fits, choose_mechanism, choose_specs
 from private_gsd.conditional import fill_columns, sampled
 from private_gsd.derived import Statistic, check_derivable
 from private_gsd.encoding import Invalid
@@ -73,6 +74,9 @@ class Synthesizer:
         groups: Of the adaptive mechanism, selected in an epoch.
         split: Of the adaptive mechanism, how much goes to selecting.
         rows: How many rows the synthetic table has, N' in the paper.
+        projector: What makes a table of the measurements: "gsd", the genetic search, or one of its
+            rivals, "rap", "rap++", "gem" or "pgm", with settings after a colon, as in
+            "rap:iterations=200" (see docs/baselines.md).
         random_state: Of the search; privacy does not depend on it.
         ledger: The ledger file to charge. By default each fit has one of its own, beside its
             release, and nobody adds up what several spend on the same table.
@@ -117,6 +121,7 @@ class Synthesizer:
         invalid: str = "error",
         threads: int | None = None,
         insecure_noise_seed: int | None = None,
+        projector: str = "gsd",
     ) -> None:
         self.schema = schema
         self.epsilon = epsilon
@@ -139,6 +144,7 @@ class Synthesizer:
         self.invalid = invalid
         self.threads = threads
         self.insecure_noise_seed = insecure_noise_seed
+        self.projector = projector
         self._release: Release | None = None
         self._source: Source | None = None
         self._temporary: Any = None
@@ -281,8 +287,7 @@ class Synthesizer:
             tell: Told of progress.
         """
         release = Release.load(folder)
-        settings = release.settings
-        settings = {**LATER, **settings}
+        settings = {**LATER, **release.settings}
         missing = [name for name in (*SAVED, "people") if name not in settings]
         if missing:
             raise ReleaseError(f"{release.folder}: release.json is damaged: no {missing[0]!r}")
@@ -358,6 +363,7 @@ class Synthesizer:
         for each in self.evidence:
             asked = asked + replace(each.workload, schema=self.schema)
         check_derivable(asked, [Statistic.read(self.schema, text) for text in self.derived])
+        projector_of(self.projector).check(asked)
         return workload
 
     def _specs(self, source: Source) -> list[str]:
@@ -370,9 +376,11 @@ class Synthesizer:
     def _choose(self, workload: Workload, budget: Budget, rows: int) -> Mechanism:
         """The mechanism, where the choice is ours from public facts alone."""
         named = self._mechanism()
-        if self.mechanism != "auto" or self.workload is None or self.neighbours != "replace-one":
-            return named
-        return choose_mechanism(workload, budget, rows, named.split)
+        free = self.mechanism == "auto" and self.workload is not None
+        if free and self.neighbours == "replace-one":
+            named = choose_mechanism(workload, budget, rows, named.split)
+        check_fits(self.projector, workload, named)
+        return named
 
     def _check_terms(self) -> float | None:
         """Whether a ledger that is there has the dataset on our terms; and its delta."""
@@ -418,6 +426,7 @@ class Synthesizer:
         check_rules(self.schema)
         mechanism = self._mechanism()
         self.epochs, self.groups = mechanism.epochs, mechanism.groups
+        projector_of(self.projector)
         self.rows = GeneticConfig(rows=self.rows).rows
         self.random_state = whole("random_state", self.random_state, 0, 2**31 - 1)
         if self.threads is not None:
@@ -442,6 +451,11 @@ class Synthesizer:
         for text in self.derived:
             Statistic.read(self.schema, text)
         join_outside(self.schema, self.evidence)
+        if self.projector != "gsd" and (self.schema.constraints or self.totals or self.derived):
+            raise WorkloadError(
+                f"projector {self.projector!r} keeps no rules, and matches neither totals nor "
+                "derived statistics; use 'gsd', or leave them out"
+            )
         for name in ("ledger", "folder"):
             if not isinstance(getattr(self, name), str | Path | None):
                 raise ReleaseError(f"{name} must be a path, not {getattr(self, name)!r}")
@@ -457,6 +471,7 @@ class Synthesizer:
             totals=dict(self.totals or {}),
             derived=tuple(self.derived),
             tell=tell or _not_told,
+            projector=self.projector,
         )
 
     def _answer(self, workload: Workload, source: Source, tell: Tell | None) -> ExactAnswers:
@@ -474,13 +489,13 @@ class Synthesizer:
 # What a release must know of the settings to go on.
 SAVED = (
     *("epsilon", "delta", "mechanism", "epochs", "groups", "split", "rows", "random_state"),
-    *("dataset", "neighbours", "conversion", "invalid", "insecure_noise_seed"),
+    *("dataset", "neighbours", "conversion", "invalid", "insecure_noise_seed", "projector"),
     *("totals", "derived"),
 )
 
 
 # What releases of older versions do not say.
-LATER: dict[str, Any] = {"totals": {}, "derived": []}
+LATER: dict[str, Any] = {"totals": {}, "derived": [], "projector": "gsd"}
 
 
 def _ledger_of(release: Release) -> Path:

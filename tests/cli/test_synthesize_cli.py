@@ -349,3 +349,18 @@ def test_a_folder_that_cannot_be_written(folder: Path) -> None:
     assert "nowhere: holds no release" in error
     _, error = run("sample", "nowhere", "-n", "5", "-o", "o.csv", cwd=folder, code=12)
     assert "nowhere: holds no release" in error
+
+
+def test_another_projector(folder: Path) -> None:
+    pairs = (*QUICK, "--workload", "categorical:2")
+    quick = "rap:mixtures=20,batch=20,iterations=10"
+    run("synthesize", *pairs, "--projector", quick, "--release", "release", cwd=folder)
+    release = Release.load(folder / "release")
+    assert release.settings["projector"] == quick
+    assert release.synthetic.num_rows == 100
+    _, err = run("synthesize", *pairs, "--projector", "ra", "-o", "x.csv", cwd=folder, code=11)
+    assert "no projector is called 'ra' (did you mean 'rap'?)" in " ".join(err.split())
+    asked = (*QUICK, "--workload", "halfspace:5", "--projector", "pgm", "-o", "x.csv")
+    _, err = run("synthesize", *asked, cwd=folder, code=7)
+    assert "the projector 'pgm' cannot serve halfspaces" in " ".join(err.split())
+    assert not (folder / "x.csv").exists()

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from private_gsd.baselines import NAMES
 from private_gsd.schema import Schema
 from private_gsd.sources import PostgresQuery
 from private_gsd.sources.postgres import is_address, refuse_addresses
@@ -62,6 +63,13 @@ Evidence = Annotated[
     typer.Option(help="Repeatable: a folder of measurements made elsewhere, to use beside ours."),
 ]
 Rows = Annotated[int, typer.Option(help="How many synthetic rows.")]
+ProjectorName = Annotated[
+    str,
+    typer.Option(
+        help=f"What makes the table: {', '.join(NAMES)}; settings follow a colon, as in "
+        "rap:iterations=200."
+    ),
+]
 Every = Annotated[bool, typer.Option("--all", help="Show every group.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -128,8 +128,9 @@ def run_progress(
                 done, total = now
                 progress.update(task, completed=done, total=total, how=f"{total:,} counts")
             else:
-                words = f"generation {now.generation}, loss {now.loss:,.6g}, "
-                words += f"{now.edits_a_second / 1e6:.0f} million edits a second"
+                words = f"generation {now.generation}, loss {now.loss:,.6g}"
+                if now.edits:  # other projectors have none
+                    words += f", {now.edits_a_second / 1e6:.0f} million edits a second"
                 progress.update(task, how=words)
 
         yield tell

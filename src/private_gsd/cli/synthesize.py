@@ -47,6 +47,7 @@ def synthesize(
     derived: options.Derived = None,
     evidence: options.Evidence = None,
     rows: options.Rows = 2000,
+    projector: options.ProjectorName = "gsd",
     seed: Annotated[int, typer.Option(help="Of the search; not of the noise.")] = 0,
     invalid: Annotated[
         Literal["error", "coerce"], typer.Option(help="What to do with values outside the schema.")
@@ -83,6 +84,7 @@ def synthesize(
         dataset=_dataset_of(table) if dataset is None else dataset,
         release=release,
         invalid=invalid,
+        projector=projector,
     )
     with _trouble():
         try:

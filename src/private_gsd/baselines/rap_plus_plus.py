@@ -1,0 +1,153 @@
+"""RAP++: relaxed rows, and gradient descent while the sigmoids are made ever sharper.
+
+After Vietri et al. (2022), as the paper has it in Algorithm 4: inverse temperatures double from 2
+to 2,048, and at each Adam goes down the gradient of the squared errors until its norm is small. It
+serves marginals of mixed columns, prefixes and halfspaces. It cannot serve conditions in SQL or
+Python functions. Queries all count alike, whatever their noise. The paper's table of
+hyperparameters has learning rates from 0.0005 to 0.01, of which each run uses one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from private_gsd.baselines.optional import gradients
+from private_gsd.baselines.projector import Projection, checked, require_served
+from private_gsd.baselines.relaxed import Relaxation, Rows, too_many_queries
+from private_gsd.baselines.settings import check_settings
+from private_gsd.genetic.watch import Reason, Stopped, Watch
+from private_gsd.workloads import Conjunctions, Halfspaces, Marginals
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from private_gsd.genetic.watch import Callback
+    from private_gsd.measurement import Measurements
+    from private_gsd.workloads import Workload
+
+    Matrix = NDArray[np.float64]
+
+SERVED = (Marginals, Conjunctions, Halfspaces)
+FIRST_TEMPERATURE = 2.0
+# Steps between two words about them.
+AT_ONCE = 25
+
+
+@dataclass(frozen=True, kw_only=True)
+class RAPPlusPlus:
+    """The projector "rap++".
+
+    Attributes:
+        points: How many relaxed rows, N' in the paper; fewer where the table has fewer rows. A
+            table of more rows has several of each.
+        temperatures: How many inverse temperatures, each twice the one before: 11 end at 2,048.
+        iterations: No more steps than this at each.
+        learning_rate: Of Adam.
+        gradient: Go on to the next temperature where the gradient's norm is at most this.
+    """
+
+    points: int = 1000
+    temperatures: int = 11
+    iterations: int = 500
+    learning_rate: float = 0.005
+    gradient: float = 1e-5
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    @property
+    def name(self) -> str:
+        """As it is registered."""
+        return "rap++"
+
+    @property
+    def limited(self) -> bool:
+        """A few groups always do together."""
+        return False
+
+    def check(self, workload: Workload) -> None:
+        """Refuse conditions in SQL and functions."""
+        gradients(self.name)
+        require_served(self.name, workload, SERVED)
+
+    def misfit(self, workload: Workload) -> str | None:
+        """Why there would be too many queries."""
+        return too_many_queries(workload, self.points)
+
+    def project(
+        self,
+        measurements: Measurements,
+        *,
+        rows: int,
+        seed: int = 0,
+        start: Matrix | None = None,
+        threads: int | None = None,  # noqa: ARG002
+        callback: Callback | None = None,
+    ) -> Projection:
+        """Anneal relaxed rows, from the start's or random ones; JAX chooses the threads."""
+        rows, seed = checked(measurements, rows, seed)
+        self.check(measurements.workload)
+        tools = gradients(self.name)
+        jnp = tools.jnp
+        points = rows // math.ceil(rows / self.points)
+        watch = Watch(1.0, None, callback)
+        relaxation = Relaxation(tools, measurements.workload, points)
+        targets = jnp.asarray(measurements.shares[relaxation.queries], dtype=jnp.float32)
+        run, optimizer = self._steps(relaxation, targets)
+        found = relaxation.begin(tools.key(seed), points, start)
+        steps, loss = 0, math.nan
+        reason: Reason = "converged"
+        with watch.listening():
+            try:
+                for number in range(self.temperatures):
+                    sharpness = FIRST_TEMPERATURE * 2.0**number
+                    moments = optimizer.init(found)
+                    left = self.iterations
+                    small = False
+                    while left > 0 and not small:
+                        wanted = min(left, AT_ONCE)
+                        found, moments, done, value, norm = run(found, moments, sharpness, wanted)
+                        left -= wanted
+                        steps += int(done)
+                        loss = float(value)
+                        small = float(norm) <= self.gradient
+                        watch.report(steps, loss, whole=True)
+                    if not small:
+                        reason = "generations"
+            except Stopped as stopped:
+                reason = stopped.reason
+        matrix = relaxation.round(found, rows, np.random.default_rng(seed))
+        return Projection(matrix, loss, reason, steps, watch.seconds)
+
+    def _steps(self, relaxation: Relaxation, targets: Any) -> tuple[Any, Any]:
+        """A function that takes some steps at a temperature, and its optimizer."""
+        jax, jnp, optax = gradients(self.name)
+        optimizer = optax.adam(self.learning_rate)
+
+        def loss(rows: Rows, sharpness: Any) -> Any:
+            return ((relaxation.answers(rows, sharpness) - targets) ** 2).sum()
+
+        def run(rows: Rows, moments: Any, sharpness: Any, wanted: Any) -> Any:
+            def going_on(state: Any) -> Any:
+                return (state[2] < wanted) & (state[4] > self.gradient)
+
+            def step(state: Any) -> Any:
+                rows, moments, done, _, _ = state
+                value, slope = jax.value_and_grad(loss)(rows, sharpness)
+                changes, moments = optimizer.update(slope, moments)
+                after: Rows = optax.apply_updates(rows, changes)
+                after = after._replace(numbers=jnp.clip(after.numbers, 0, 1))
+                norm = optax.tree.norm(slope)
+                stay = norm <= self.gradient
+                kept = jax.tree.map(lambda old, new: jnp.where(stay, old, new), rows, after)
+                return kept, moments, done + 1, value, norm
+
+            infinite = jnp.asarray(jnp.inf, dtype=jnp.float32)
+            begin = (rows, moments, 0, infinite, infinite)
+            return jax.lax.while_loop(going_on, step, begin)
+
+        return jax.jit(run), optimizer
