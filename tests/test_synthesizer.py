@@ -533,7 +533,7 @@ def test_a_run_does_not_go_on_about_something_else(name: str, tmp_path: Path) ->
     path = tmp_path / "r" / name
     good = path.read_bytes()
     path.write_bytes(good.replace(b"female", b"Female") + b" ")
-    with pytest.raises(ReleaseError, match="the schema or the workload was changed"):
+    with pytest.raises(ReleaseError, match="the workload or what was claimed was changed"):
         Synthesizer.resume(tmp_path / "r", TABLE)
     path.write_bytes(good)
     assert Synthesizer.resume(tmp_path / "r", TABLE).release.complete
