@@ -29,8 +29,8 @@ from private_gsd.kernels.together import claim, meet
 CELLS = 2**50
 TURNS = 2**51
 BLOCKS = 2**52
-# How many candidates are of the atoms that score best, where queries look at numbers themselves. With
-# 12 instead of 1, the median of a column of 256 segments was off by 333 instead of 467.
+# How many candidates are of the atoms that score best, where queries look at numbers themselves.
+# With 12 instead of 1, the median of a column of 256 segments was off by 333 instead of 467.
 BEST_ATOMS = 12
 # Threads take so many rows at a time, so that one that was held up does not hold up the others.
 CLAIMED_ROWS = 8
