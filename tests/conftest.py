@@ -21,8 +21,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 # Kernels have a small form, and a large one with predicates, sums and rules, which takes a minute
 # or two to compile: whoever needs it goes to one worker, and it is compiled once.
-LARGE = ("test_rules", "test_evidence", "test_conditional", "test_sums", "test_predicates")
-LARGE += ("test_knowledge_cli",)
+LARGE = {"test_rules", "test_evidence", "test_conditional", "test_sums", "test_predicates"}
+LARGE |= {"test_knowledge_cli"}
 LARGE_CASES = ("predicates", "all of them")
 # Long ones begin first; those that bring threads of their own come last, when servers have started.
 ORDER = {"engines": 0, "large": 1, "baselines": 3}
