@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from private_gsd.baselines import projector_of
 from private_gsd.errors import WorkloadError
 from private_gsd.mechanism import Mechanism
@@ -64,8 +66,21 @@ def choose_mechanism(
 def check_fits(projector: str, workload: Workload, mechanism: Mechanism) -> None:
     """Refuse what a projector could not make a table of, before anything is spent."""
     chosen = projector_of(projector)
+    if chosen.name != "gsd" and workload.schema.constraints:
+        raise WorkloadError(
+            f"projector {projector!r} does not keep a schema's rules; use 'gsd', or leave them out"
+        )
     if mechanism.name == "adaptive" and not chosen.limited:
+        # The largest groups that may be selected: whatever is, is no larger.
+        most = min(mechanism.epochs * mechanism.groups, workload.num_groups)
+        largest = np.sort(np.argsort(-workload.group_sizes, kind="stable")[:most])
+        reason = chosen.misfit(workload.select(largest))
+        if reason is not None:
+            raise WorkloadError(f"{reason}. Ask less, take fewer epochs, or another projector")
         return
+    if mechanism.name == "adaptive" and chosen.limited and mechanism.groups > 1:
+        # A part of what fits need not fit: they are tried one by one.
+        raise WorkloadError(f"the projector {chosen.name!r} takes one group an epoch; say groups=1")
     everything = chosen.misfit(workload)
     if everything is None:
         return
@@ -73,11 +88,6 @@ def check_fits(projector: str, workload: Workload, mechanism: Mechanism) -> None
         raise WorkloadError(
             f"{everything}. Ask less, use the adaptive mechanism, which selects some of it, or "
             "another projector"
-        )
-    if mechanism.groups > 1:
-        raise WorkloadError(
-            f"the projector {chosen.name!r} cannot take several groups an epoch of this workload "
-            f"({everything}); say groups=1"
         )
     if all(chosen.misfit(workload.select([group])) for group in range(workload.num_groups)):
         reason = chosen.misfit(workload.select([0]))

@@ -144,6 +144,15 @@ class Release:
             }
             self._write("release.json", document)
 
+    @property
+    def is_one(self) -> bool:
+        """Whether the folder holds a release, whatever else is wrong with it."""
+        try:
+            document = self._read("release.json")
+        except ReleaseError:
+            return True
+        return document is not None and document.get("format") == FORMAT
+
     def check_free(self) -> None:
         """Refuse a folder that holds a release, or anything that could be taken for one."""
         if not self.folder.exists():

@@ -127,9 +127,11 @@ class Runner:
             return self._project(known, start, number)
 
         projector = projector_of(self.projector)
+        projector.check(workload)  # what it needs may be gone since the run began
 
         def misfit(groups: list[int]) -> str | None:
-            return projector.misfit(workload.select(groups))
+            asked = workload.select(groups)
+            return projector.misfit(asked if outside is None else asked + outside.workload)
 
         path = moved or Path(facts["ledger"])
         if release.folder in path.resolve().parents:

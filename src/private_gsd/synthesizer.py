@@ -379,7 +379,10 @@ class Synthesizer:
         free = self.mechanism == "auto" and self.workload is not None
         if free and self.neighbours == "replace-one":
             named = choose_mechanism(workload, budget, rows, named.split)
-        check_fits(self.projector, workload, named)
+        asked = workload
+        for each in self.evidence:
+            asked = asked + replace(each.workload, schema=self.schema)
+        check_fits(self.projector, asked, named)
         return named
 
     def _check_terms(self) -> float | None:
@@ -451,7 +454,8 @@ class Synthesizer:
         for text in self.derived:
             Statistic.read(self.schema, text)
         join_outside(self.schema, self.evidence)
-        if self.projector != "gsd" and (self.schema.constraints or self.totals or self.derived):
+        named = projector_of(self.projector).name
+        if named != "gsd" and (self.schema.constraints or self.totals or self.derived):
             raise WorkloadError(
                 f"projector {self.projector!r} keeps no rules, and matches neither totals nor "
                 "derived statistics; use 'gsd', or leave them out"

@@ -267,7 +267,10 @@ def test_sweeps_take_a_projector() -> None:
         ("rap:mixture=5", r"no 'mixture' \(did you mean 'mixtures'\?\); its settings are mixtures"),
         ("rap:batch=many", "batch must be a whole number, not 'many'"),
         ("rap:batch=0", "batch must be a whole number from 1"),
-        ("rap++:learning_rate=nan", "learning_rate must be a number above 0, not nan"),
+        (
+            "rap++:learning_rate=nan",
+            "learning_rate must be a number above 0 and at most 10, not nan",
+        ),
         ("gem:learning_rate=x", "learning_rate must be a number, not 'x'"),
     ],
 )

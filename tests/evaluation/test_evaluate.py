@@ -61,7 +61,7 @@ def test_a_copy_of_the_training_rows_is_flagged(copy: Evaluation) -> None:
     assert attacks.caught.low > 0.05
     assert len(attacks.inference) == len(copy.tasks)
     assert all(each.members.value > each.others.value for each in attacks.inference)
-    assert len(attacks.findings) == 3 + len(attacks.inference)
+    assert len(attacks.findings) == 4 + len(attacks.inference)
     assert "Attacks found something" in copy.html()
 
 
@@ -120,7 +120,10 @@ def test_targets_and_tests() -> None:
     assert alone.tasks[0].tested == TRAIN.num_rows // 5
     assert alone.attacks is not None
     assert alone.attacks.membership is None
-    assert alone.attacks.findings == []
+    # The synthetic table is a copy of the training rows, which needs no held-out ones to be seen.
+    assert alone.attacks.findings == [
+        "most synthetic rows repeat a row that the training rows have once"
+    ]
     assert "No held-out rows were given" in alone.html()
 
 
@@ -279,7 +282,12 @@ def test_documents_say_that_they_are_not_for_publication(copy: Evaluation, tmp_p
     assert (tmp_path / "report.html").read_text() == copy.html()
     assert json.loads((tmp_path / "report.json").read_text()) == document
     (tmp_path / "release.json").write_text("{}")
+    copy.write(tmp_path / "other.html")  # not every file of that name makes a release
+    (tmp_path / "release.json").write_text('{"format": "private-gsd release"}')
     (tmp_path / "deep").mkdir()
+    (tmp_path.parent / "link").symlink_to(tmp_path / "deep")
+    with pytest.raises(GsdError, match="may be published"):
+        copy.write(tmp_path.parent / "link" / "report.html")
     with pytest.raises(GsdError, match="may be published"):
         copy.write(tmp_path / "deep" / "report.html")
 
@@ -314,3 +322,48 @@ def test_mistakes_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(MissingExtraError, match=r"private-gsd\[evaluation\]"):
         evaluated(TRAIN)
+
+
+@pytest.mark.parametrize("kind", ["integer", "real"])
+@pytest.mark.parametrize("made", [-50_000, 50_000])
+def test_a_column_of_one_value_is_told_from_another(kind: str, made: int) -> None:
+    """Nearly all real rows are 0, and no synthetic one: nothing is alike."""
+    make = Integer if kind == "integer" else Real
+    schema = Schema([make("gain", lower=-100_000, upper=100_000), Boolean("b")])
+    rng = np.random.default_rng(0)
+    real = np.zeros(2000)
+    real[:15] = rng.integers(1, 100_000, 15)
+    flags = rng.random(2000) < 0.5
+    tables = [
+        pa.table({"gain": values.astype(np.int64 if kind == "integer" else float), "b": flags})
+        for values in (np.full(2000, float(made)), real)
+    ]
+    found = evaluate(tables[0], tables[1], schema=schema)
+    assert found.columns[0].distance > 0.99
+    assert found.kmarginals[0].score < 50
+
+
+def test_held_out_rows_that_were_not_held_out_are_noticed() -> None:
+    found = evaluated(TRAIN, holdout=TRAIN)
+    assert found.attacks is not None
+    assert found.attacks.overlap
+    assert any("cannot tell anything" in each for each in found.attacks.findings)
+
+
+def test_a_shuffled_copy_cannot_be_told_apart() -> None:
+    order = np.random.default_rng(3).permutation(TRAIN.num_rows)
+    found = evaluated(TRAIN.take(pa.array(order)), holdout=None)
+    assert found.propensity is not None
+    assert abs(found.propensity.auc - 0.5) < 0.05
+
+
+def test_tables_from_one_place_have_a_propensity_ratio_of_about_one() -> None:
+    """Ten columns of five values each, drawn twice: the mean of the ratio is 1."""
+    schema = Schema([Categorical(f"c{n}", values=list("abcde")) for n in range(10)])
+    rng = np.random.default_rng(5)
+
+    def drawn() -> pa.Table:
+        return pa.table({name: rng.choice(list("abcde"), 1000) for name in schema.names})
+
+    ratios = [evaluate(drawn(), drawn(), schema=schema).propensity for _ in range(4)]
+    assert 0.7 < np.mean([each.ratio for each in ratios if each is not None]) < 1.3

@@ -10,6 +10,8 @@ from private_gsd.errors import SearchError
 from private_gsd.genetic.config import whole_number
 
 MOST = 2**24
+# A larger learning rate leaves the numbers that there are.
+LARGEST = 10.0
 
 
 def check_settings(projector: Any) -> None:
@@ -23,6 +25,9 @@ def check_settings(projector: Any) -> None:
                 number = math.nan if isinstance(value, bool | str | bytes) else float(value)
             except (TypeError, ValueError):
                 number = math.nan
-            if not 0 < number < math.inf:
-                raise SearchError(f"{each.name} must be a number above 0, not {value!r}")
+            if not 0 < number <= LARGEST:
+                raise SearchError(
+                    f"{each.name} must be a number above 0 and at most {LARGEST:g}, not "
+                    f"{value!r:.50}"
+                )
         object.__setattr__(projector, each.name, number)

@@ -162,14 +162,14 @@ def association_matrix(shape: Shape, matrix: Matrix) -> Values:
 
 def cramers_v(one: NDArray[np.int64], ones: int, two: NDArray[np.int64], twos: int) -> float:
     """Cramér's V of two columns of codes; null is a value like others."""
-    counts = np.bincount(one * twos + two, minlength=ones * twos).reshape(ones, twos)
-    counts = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
-    least = min(counts.shape) - 1
+    rows, columns = np.bincount(one, minlength=ones), np.bincount(two, minlength=twos)
+    least = min((rows > 0).sum(), (columns > 0).sum()) - 1
     if least < 1:
         return 0.0
-    total = counts.sum()
-    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / total
+    total = len(one)
     # Sums of squares over expected counts, for empty cells need not be looked at.
+    cells, counts = np.unique(one * twos + two, return_counts=True)
+    expected = rows[cells // twos] * (columns[cells % twos] / total)
     chi2 = float((counts.astype(np.float64) ** 2 / expected).sum() - total)
     return float(np.sqrt(max(0.0, chi2) / (total * least)))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from private_gsd.evaluation.estimates import Estimate, area_under_curve, excess, share
-from private_gsd.evaluation.nearness import Ruler, occurs
+from private_gsd.evaluation.nearness import Ruler, occurs, once
 from private_gsd.evaluation.rows import take
 from private_gsd.schema import Discrete
 
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 ROWS = 5_000
 FEWEST = 20
+# More than this share of synthetic rows equal to rows that stand once is no chance.
+MOST = 0.5
+# Naming one in so many others takes at least so many.
+ONE_IN = 100
 
 
 class Inference(NamedTuple):
@@ -54,7 +58,11 @@ class Attacks:
     Attributes:
         rows: How many synthetic, training and held-out rows were looked at.
         matches: The share of synthetic rows that are equal to a training row.
-        held_matches: The share that are equal to a held-out row, of as many; None without them.
+        like_held: The share that are equal to one of as many training rows as there are held-out
+            ones.
+        copies: The share that are equal to a training row that stands there once.
+        looked_at: How many training rows that were.
+        held_matches: The share that are equal to a held-out row; None without them.
         distances: How far synthetic rows are from the closest training row, at the 5th percentile
             and the median.
         held_distances: The same to the closest of as many held-out rows.
@@ -65,10 +73,14 @@ class Attacks:
         caught: The share of training rows that this attack names when it wrongly names one in a
             hundred of the others.
         inference: What could be guessed of training rows that could not be of others.
+        overlap: Whether most held-out rows are training rows, and so were not looked at.
     """
 
     rows: tuple[int, int, int]
     matches: Estimate
+    like_held: Estimate
+    copies: Estimate
+    looked_at: int
     distances: tuple[float, float]
     held_matches: Estimate | None = None
     held_distances: tuple[float, float] | None = None
@@ -76,13 +88,18 @@ class Attacks:
     membership: Estimate | None = None
     caught: Estimate | None = None
     inference: tuple[Inference, ...] = ()
+    overlap: bool = False
 
     @property
     def findings(self) -> list[str]:
         """Each attack that did better than chance explains, in words."""
         found = []
-        if self.held_matches is not None and self.matches.low > self.held_matches.high:
+        if self.held_matches is not None and self.like_held.low > self.held_matches.high:
             found.append("synthetic rows repeat training rows more often than held-out ones")
+        if self.overlap:
+            found.append("most held-out rows are training rows, and cannot tell anything")
+        if self.copies.low > MOST:
+            found.append("most synthetic rows repeat a row that the training rows have once")
         if self.closer is not None and self.closer.low > 0.5:
             found.append("synthetic rows lie closer to training rows than to held-out ones")
         if self.membership is not None and self.membership.low > 0.5:
@@ -115,20 +132,30 @@ def attack(
         seed: Of sampling.
     """
     if held is not None and len(held) < FEWEST:
-        held = None
+        held = None  # too few to know what is usual
     made = take(synthetic, ROWS, seed)
     number = min(ROWS, len(train), len(train) if held is None else len(held))
     if min(number, len(made)) < 2:
         return None
     rng = np.random.default_rng(seed)
     members = train[rng.permutation(len(train))[:number]]
-    ruler = Ruler(schema, train)
+    # Rows that were not held out tell nothing.
+    overlap = held is not None and bool(occurs(held, once(train)).mean() > MOST)
+    if overlap:
+        held = None
+    others = None if held is None else held[rng.permutation(len(held))[:number]]
+    # Ranks are among both alike: no row lies between two ranks because of where it comes from.
+    ruler = Ruler(schema, members if others is None else np.concatenate([members, others]))
     to_train = ruler.nearest(made, members)
-    matches = share(occurs(made, members))
+    # All training rows, for a copy; as many as there are held-out ones, to compare with these.
+    whole = share(occurs(made, train))
+    alone = share(occurs(made, once(train)))
+    alike = share(occurs(made, members), number)
     near = _percentiles(to_train)
-    if held is None:
-        return Attacks((len(made), number, 0), matches, near)
-    others = held[rng.permutation(len(held))[:number]]
+    if others is None:
+        return Attacks(
+            (len(made), number, 0), whole, alike, alone, len(train), near, overlap=overlap
+        )
     to_held = ruler.nearest(made, others)
     closer = np.where(to_train == to_held, 0.5, to_train < to_held)
     # Half of the held-out rows stand for the population; the attack is tried on the other half.
@@ -141,13 +168,17 @@ def attack(
     threshold = np.quantile(scores[1], 0.99, method="higher")
     return Attacks(
         (len(made), number, number),
-        matches,
+        whole,
+        alike,
+        alone,
+        len(train),
         near,
-        share(occurs(made, others)),
+        share(occurs(made, others), number),
         _percentiles(to_held),
-        share(closer),
+        # Rows that have one neighbour in common do not speak for themselves.
+        share(closer, number),
         area_under_curve(*scores),
-        share(scores[0] > threshold),
+        share(scores[0] > threshold) if len(unknown) >= ONE_IN else None,
         tuple(
             _infer(schema, ruler, schema.names.index(secret), everything, members, others)
             for secret in secrets

@@ -77,10 +77,11 @@ def cells_of(column: Column, samples: Sequence[NDArray[np.float64]]) -> Cells:
         most = float(max(values.max() for values in present))
         if most - least < FEW:
             return _numeric(column, np.arange(least, most + 1)[1:])
-        step = max(1.0, np.ceil((high - low) / BINS))
-        return _numeric(column, np.arange(np.floor(low), high + 1, step)[1:])
-    if low == high:
-        return _numeric(column, np.array([np.nextafter(high, np.inf)]))
+        if low < high:
+            step = max(1.0, np.ceil((high - low) / BINS))
+            return _numeric(column, np.arange(np.floor(low), high + 1, step)[1:])
+    if low == high:  # nearly all rows have one value: below, at and above it
+        return _numeric(column, np.array([low, _after(column, low)]))
     return _numeric(column, np.unique(np.linspace(low, high, BINS + 1)[1:-1]))
 
 
@@ -92,7 +93,15 @@ def quantile_cells(column: Column, values: NDArray[np.float64], bins: int) -> Ce
     if not len(present):
         return _numeric(column, np.empty(0))
     cuts = np.quantile(present, np.arange(1, bins) / bins, method="inverted_cdf")
-    return _numeric(column, np.unique(cuts))
+    # A value that many rows have is a cell of its own.
+    heavy, often = np.unique(cuts, return_counts=True)
+    beyond = [_after(column, float(value)) for value in heavy[often > 1]]
+    return _numeric(column, np.unique(np.concatenate([cuts, beyond])))
+
+
+def _after(column: Column, number: float) -> float:
+    """The next number of a column."""
+    return float(np.nextafter(number, np.inf)) if isinstance(column, Real) else number + 1
 
 
 def words_of(column: Column, number: float) -> str:
@@ -119,6 +128,6 @@ def _numeric(column: Column, cuts: NDArray[np.float64]) -> Cells:
         if grid:  # a bin for each value
             labels = [words_of(column, float(cuts[0]) - 1), *ends]
         else:
-            middle = [f"{a} to {b}" for a, b in itertools.pairwise(ends)]
+            middle = [a if a == b else f"{a} to {b}" for a, b in itertools.pairwise(ends)]
             labels = [f"below {ends[0]}", *middle, f"{ends[-1]} or more"]
     return Cells(tuple(labels + ["null"] * column.nullable), cuts, column.nullable)

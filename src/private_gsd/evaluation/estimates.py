@@ -24,9 +24,14 @@ class Estimate(NamedTuple):
     high: float
 
 
-def share(hits: NDArray[np.float64] | NDArray[np.bool_]) -> Estimate:
-    """A share with Wilson's interval."""
-    number = len(hits)
+def share(hits: NDArray[np.float64] | NDArray[np.bool_], number: int | None = None) -> Estimate:
+    """A share with Wilson's interval.
+
+    Args:
+        hits: Whether each is one.
+        number: How many of them are independent, if not all are.
+    """
+    number = len(hits) if number is None else min(number, len(hits))
     value = float(np.mean(hits))
     squared = NORMAL**2 / number
     middle = (value + squared / 2) / (1 + squared)

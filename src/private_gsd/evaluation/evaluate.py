@@ -115,7 +115,9 @@ def evaluate(
     told("Telling the tables apart", 0)
     apart = propensity(known, real, made, seed=seed)
     kept = None if held is None else held.sample
-    chosen = default_targets(known, real.sample) if targets is None else list(targets)
+    chosen = (
+        default_targets(known, real.sample) if targets is None else list(dict.fromkeys(targets))
+    )
     tasks = _learn(known, made.sample, real.sample, kept, chosen, seed, told)
     told("Attacking", 0)
     attacks = attack(known, made.sample, real.sample, kept, secrets=chosen, seed=seed)

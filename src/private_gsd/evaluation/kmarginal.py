@@ -100,7 +100,8 @@ def kmarginal(
 def _sets(columns: int, k: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
     """All sets of k columns, or so many at random."""
     if math.comb(columns, k) <= SETS:
-        return list(itertools.combinations(range(columns), k))
+        every = list(itertools.combinations(range(columns), k))
+        return [every[place] for place in rng.permutation(len(every))]
     found: set[tuple[int, ...]] = set()
     while len(found) < SETS:
         found.add(tuple(sorted(rng.choice(columns, k, replace=False).tolist())))

@@ -6,6 +6,7 @@ category by whether it is the same.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -70,11 +71,20 @@ class Ruler:
 
 def occurs(rows: Matrix, others: Matrix) -> NDArray[np.bool_]:
     """Which rows are equal to one of the others; nulls are equal."""
+    known = set(keys_of(others))
+    return np.array([each in known for each in keys_of(rows)], dtype=np.bool_)
 
-    def whole(matrix: Matrix) -> NDArray[np.void]:
-        # Adding zero makes one zero of two, and a copy makes one NaN of many.
-        plain = np.ascontiguousarray(np.where(np.isnan(matrix), np.nan, matrix + 0.0))
-        return plain.view(np.dtype((np.void, plain.dtype.itemsize * plain.shape[1]))).ravel()
 
-    known = set(whole(others).tolist())
-    return np.array([each in known for each in whole(rows).tolist()])
+def once(rows: Matrix) -> Matrix:
+    """The rows that no other row is equal to."""
+    keys = keys_of(rows)
+    often = Counter(keys)
+    return rows[np.array([often[key] == 1 for key in keys], dtype=np.bool_)]
+
+
+def keys_of(rows: Matrix) -> list[bytes]:
+    """For each row something that is equal for equal rows; nulls are equal."""
+    # Adding zero makes one zero of two, and a copy makes one NaN of many.
+    plain = np.ascontiguousarray(np.where(np.isnan(rows), np.nan, rows + 0.0))
+    whole = plain.view(np.dtype((np.void, plain.dtype.itemsize * plain.shape[1])))
+    return [bytes(each) for each in whole.ravel().tolist()]

@@ -41,6 +41,13 @@ def privacy_statement(record: dict[str, Any]) -> Markup:
             "knowledge. It does not mean that nothing can be learned about groups, or that a "
             "person with several rows is protected as well as one with a single row."
         )
+    claims = record.get("claims") or {}
+    if claims.get("outside_groups") and not claims.get("outside_private"):
+        warning = (
+            "Measurements from elsewhere that are NOT private were used: what is said here does "
+            "not hold for what they disclose."
+        )
+        plain = joined([Markup(f'<p class="found">{warning}</p>'), plain])
     rows = [
         ("dataset", record["dataset"]),
         ("spent so far, epsilon", f"{epsilon:.6g}"),

@@ -18,6 +18,7 @@ import numpy as np
 from private_gsd.errors import require
 from private_gsd.evaluation.features import Features
 from private_gsd.evaluation.models import MODELS, Model
+from private_gsd.evaluation.nearness import keys_of
 
 if TYPE_CHECKING:
     from private_gsd.evaluation.rows import Rows
@@ -59,9 +60,16 @@ def propensity(schema: Schema, real: Rows, synthetic: Rows, *, seed: int = 0) ->
     pmse = float(np.mean((told - 0.5) ** 2))
     # Columns that are always zero have no say; nor does one value of each discrete column.
     used = int((abs(features.linear(both)).sum(axis=0) > 0).sum()) - sum(features.discrete)
-    expected = max(1, used) / (8 * len(both))
+    expected = max(1, used) / (4 * len(both))
     # Equal rows of both tables stay together: else a fold would know the others' answers.
-    fold = np.tile(np.random.default_rng(seed).integers(0, FOLDS, number), 2)
+    fold = np.random.default_rng(seed).integers(0, FOLDS, len(both))
+    keys = keys_of(both)
+    waiting: dict[bytes, list[int]] = {}
+    for place, key in enumerate(keys[:number]):
+        waiting.setdefault(key, []).append(place)
+    for place, key in enumerate(keys[number:], start=number):
+        if waiting.get(key):
+            fold[place] = fold[waiting[key].pop()]
     scores = np.empty(len(both))
     for each in range(FOLDS):
         out = fold == each

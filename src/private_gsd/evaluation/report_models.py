@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from private_gsd.evaluation.attacks import FEWEST
 from private_gsd.evaluation.figures import Series, bars, figure, intervals
 from private_gsd.evaluation.models import MODELS
 from private_gsd.evaluation.page import joined, key, paragraph, side_by_side, wide_table
@@ -98,16 +99,19 @@ def attacks(found: Evaluation) -> Markup:
         parts.append(
             paragraph(
                 "Most attacks need real rows that the table was not made from, to know what is "
-                "usual: give them with --holdout. Without them only exact matches were counted."
+                f"usual: give at least {FEWEST} with --holdout. Without them only exact matches "
+                "were counted."
             )
         )
+        if what.findings:
+            parts.append(Markup(f'<p class="found">Found: {escape("; ".join(what.findings))}.</p>'))
     elif what.findings:
         parts.append(
             Markup(
                 f'<p class="found">Found: {escape("; ".join(what.findings))}. '
                 "Look into it before anything is published.</p>"
                 "<p>Chance alone makes each attack find something in about one of forty tables "
-                "without a leak; a finding that stays with another --seed is none of chance.</p>"
+                "without a leak; another --seed does not tell, another split of the rows would.</p>"
             )
         )
     else:
@@ -124,8 +128,18 @@ def attacks(found: Evaluation) -> Markup:
 def _table(what: Attacks) -> Markup:
     rows: list[tuple[str, str, str]] = [
         (
-            "synthetic rows equal to a training row",
+            f"synthetic rows equal to one of {what.looked_at:,} training rows",
             _estimate(what.matches),
+            "",
+        ),
+        (
+            "synthetic rows equal to one that stands once among them",
+            _estimate(what.copies),
+            "",
+        ),
+        (
+            f"synthetic rows equal to one of {what.rows[1]:,} training rows",
+            _estimate(what.like_held),
             "" if what.held_matches is None else f"{_estimate(what.held_matches)} for held-out",
         ),
         (
@@ -139,7 +153,7 @@ def _table(what: Attacks) -> Markup:
             "" if what.held_distances is None else f"{what.held_distances[1]:.4f} for held-out",
         ),
     ]
-    if what.closer is not None and what.membership is not None and what.caught is not None:
+    if what.closer is not None and what.membership is not None:
         rows += [
             ("synthetic rows closer to training rows", _estimate(what.closer), "50%"),
             (
@@ -148,8 +162,9 @@ def _table(what: Attacks) -> Markup:
                 f"{what.membership.high:.3f})",
                 "0.5",
             ),
-            ("members named, when 1 in 100 others is", _estimate(what.caught), "about 1%"),
         ]
+    if what.caught is not None:
+        rows.append(("members named, when 1 in 100 others is", _estimate(what.caught), "about 1%"))
     rows += [
         (
             f"guessing {each.column} by the closest synthetic row",

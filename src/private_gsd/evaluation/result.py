@@ -11,6 +11,7 @@ import numpy as np
 
 from private_gsd.errors import GsdError
 from private_gsd.markup import html_table
+from private_gsd.release import Release
 
 if TYPE_CHECKING:
     from private_gsd.evaluation.associations import Associations
@@ -166,8 +167,8 @@ class Evaluation:
 
 def refuse_release_folder(path: Path) -> None:
     """Refuse to write what must not be published into a folder that is."""
-    for folder in path.absolute().parents:
-        if (folder / "release.json").exists():
+    for folder in path.resolve().parents:
+        if Release(folder).is_one:
             raise GsdError(
                 f"{path}: is in the release {folder}, which may be published; an evaluation reads "
                 "the real data and must not be. Choose another place"
