@@ -269,7 +269,7 @@ def test_sweeps_take_a_projector() -> None:
         ("rap:batch=0", "batch must be a whole number from 1"),
         (
             "rap++:learning_rate=nan",
-            "learning_rate must be a number above 0 and at most 10, not nan",
+            "must be a number above 0 and at most 10, not nan",
         ),
         ("gem:learning_rate=x", "learning_rate must be a number, not 'x'"),
     ],
