@@ -11,93 +11,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from private_gsd.baselines.mixtures import fit_mixture
-from private_gsd.baselines.optional import gradients
-from private_gsd.baselines.products import too_many_products
-from private_gsd.baselines.projector import Projection, require_served
-from private_gsd.baselines.settings import check_settings
-from private_gsd.workloads import Marginals
+from private_gsd.baselines.mixing import Mixing
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from private_gsd.baselines.features import Atoms
-    from private_gsd.genetic.watch import Callback
-    from private_gsd.measurement import Measurements
-    from private_gsd.workloads import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
-class RAP:
-    """The projector "rap".
-
-    Attributes:
-        mixtures: How many product distributions, K in the paper.
-        batch: How many queries a step looks at, B.
-        iterations: How many pairs of steps, M.
-        learning_rate: Of Adam.
-    """
-
-    mixtures: int = 1000
-    batch: int = 5000
-    iterations: int = 1000
-    learning_rate: float = 0.03
-
-    def __post_init__(self) -> None:
-        check_settings(self)
+class RAP(Mixing):
+    """The projector "rap"; its settings are those of ``Mixing``."""
 
     @property
     def name(self) -> str:
         """As it is registered."""
         return "rap"
 
-    @property
-    def limited(self) -> bool:
-        """A few groups always do together."""
-        return False
+    def begin(self, tools: Any, atoms: Atoms, key: Any) -> tuple[Any, Any]:
+        """Random logits; nothing stays."""
+        return tools.jax.random.normal(key, (int(atoms.starts[-1]), self.mixtures)), ()
 
-    def check(self, workload: Workload) -> None:
-        """Refuse all but marginals."""
-        gradients(self.name)
-        require_served(self.name, workload, (Marginals,))
-
-    def misfit(self, workload: Workload) -> str | None:
-        """Why there would be too many products."""
-        return too_many_products(workload, self.mixtures)
-
-    def project(
-        self,
-        measurements: Measurements,
-        *,
-        rows: int,
-        seed: int = 0,
-        start: NDArray[np.float64] | None = None,  # noqa: ARG002
-        threads: int | None = None,  # noqa: ARG002
-        callback: Callback | None = None,
-    ) -> Projection:
-        """Fit the mixture anew, whatever the start, and draw rows; JAX chooses the threads."""
-        tools = gradients(self.name)
-
-        def begin(atoms: Atoms, key: Any) -> tuple[Any, Any]:
-            return tools.jax.random.normal(key, (int(atoms.starts[-1]), self.mixtures)), ()
-
-        return fit_mixture(
-            self.name,
-            tools,
-            measurements,
-            begin,
-            free_logits,
-            mixtures=self.mixtures,
-            batch=self.batch,
-            iterations=self.iterations,
-            learning_rate=self.learning_rate,
-            rows=rows,
-            seed=seed,
-            callback=callback,
-        )
-
-
-def free_logits(jnp: Any, theta: Any, fixed: Any) -> Any:  # noqa: ARG001
-    """The parameters are the logits."""
-    return theta
+    @staticmethod
+    def logits(jnp: Any, theta: Any, fixed: Any) -> Any:  # noqa: ARG004
+        """The parameters are the logits."""
+        return theta
