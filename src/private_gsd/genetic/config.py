@@ -35,6 +35,8 @@ class GeneticConfig:
         tolerance: Stop when the loss falls by less than so much of itself: from one generation to
             the next, or over ``window`` generations of Algorithm 1.
         seconds: No longer than so many.
+        smooth: Whether the fast search is for smoothed answers of marginals, not the noisy ones;
+            see ``smoothing``.
         islands: In how many parts the fast search first fits the rows, each on its own, unless
             it is given a table to begin with; by default, one for small tables, and a number that
             depends on ``rows`` for others.
@@ -52,6 +54,7 @@ class GeneticConfig:
     generations: int = 1000
     tolerance: float = 1e-4
     seconds: float | None = None
+    smooth: bool = True
     islands: int | None = None
     mutations: int = 50
     crossovers: int = 50
@@ -86,6 +89,8 @@ class GeneticConfig:
         if self.algorithm == "fast" and given & PAPER_ONLY:
             name = min(given & PAPER_ONLY)
             raise SearchError(f"{name} is of Algorithm 1; say GeneticConfig.paper({name}=…)")
+        if not isinstance(self.smooth, bool):
+            raise SearchError(f"smooth must be true or false, not {self.smooth!r}")
         if self.algorithm == "paper" and self.mutations + self.crossovers == 0:
             raise SearchError("mutations and crossovers cannot both be 0: nothing would change")
         self._check_number("tolerance", 1, "from 0 to 1")
@@ -117,7 +122,7 @@ class GeneticConfig:
             mutations=mutations,
             crossovers=crossovers,
             generations=generations,
-            **{"weights": "equal", **others},
+            **{"weights": "equal", "smooth": False, **others},
         )
 
     def settled(self, before: float, after: float) -> bool:

@@ -15,6 +15,7 @@ from private_gsd.genetic.config import GeneticConfig, whole_number
 from private_gsd.genetic.constraints import broken_rules
 from private_gsd.genetic.objective import Objective
 from private_gsd.genetic.paper import Algorithm1
+from private_gsd.genetic.smoothing import Smoothing
 from private_gsd.genetic.sweeps import Sweeps
 from private_gsd.genetic.watch import Callback, Progress, Reason, Stopped, Watch
 from private_gsd.kernels.binning import count_outside
@@ -38,7 +39,8 @@ class Evolution:
         schema: The public schema.
         matrix: The synthetic table, encoded.
         loss: The weighted sum of squared differences between noisy and synthetic answers, where
-            no noisy share is taken for more than a million.
+            no noisy share is taken for more than a million. A search for smoothed answers is not
+            after the least of it.
         reason: Why the search stopped.
         generations: How many it took.
         edits: How many edits were scored.
@@ -84,7 +86,7 @@ def evolve(
         config: How to search; see ``GeneticConfig``.
         seed: Of the search; privacy does not depend on it.
         start: An encoded table to begin with, of ``config.rows`` rows; a random one by default.
-            The loss is never worse than this table's.
+            What the search is for is never answered worse than by this table.
         threads: How many to use; all cores by default.
         callback: Told of progress, about ten times a second and after every generation of the
             fast search; if it returns true, the search stops.
@@ -108,30 +110,31 @@ def evolve(
             raise SearchError("a search that begins with a table has no islands")
         start = _checked(start, objective.schema, config.rows)
     watch = Watch(objective.share_loss(1.0, config.rows), config.seconds, callback)
-    search: Sweeps | Batches | Algorithm1
-    if config.algorithm == "paper":
-        if objective.functions:
-            raise SearchError("Algorithm 1 has no queries that are functions; use the fast search")
-        search = Algorithm1(objective, config, seed, watch)
-    elif objective.functions:
-        if config.islands is not None:
-            raise SearchError("a search for queries that are functions has no islands")
-        search = Batches(objective, config, seed, watch)
-    else:
-        search = Sweeps(objective, config, seed, threads, watch)
+    noisy, search = objective, _search(objective, config, seed, threads, watch)
     reason: Reason
     with watch.listening():
+        smooth = config.smooth and config.algorithm == "fast" and not fixed and movable is None
+        if smooth and config.generations and Smoothing.applies(measurements, config.rows):
+            smoothing = Smoothing(measurements, seed, threads, watch)
+            try:
+                objective = Objective(smoothing.run(), config.weights)
+                search = _search(objective, config, seed, threads, watch)
+            except Stopped:  # as the search will be: of what there is
+                if start is None and not objective.ruled:
+                    start = smoothing.values(config.rows)
         with watch.compiling():
             search.prepare(objective.state(objective.random_table(1, seed)))
         try:
             reason = search.run(start)
         except Stopped as stopped:
             reason = stopped.reason
-        state = search.state or objective.state(search.values)  # none, if islands were stopped
+        state = search.state
+        if state is None or noisy is not objective:  # none, if islands were stopped
+            state = noisy.state(search.values)
     return Evolution(
         schema=objective.schema,
         matrix=np.asfortranarray(search.values),
-        loss=objective.share_loss(objective.loss(state), config.rows),
+        loss=noisy.share_loss(noisy.loss(state), config.rows),
         reason=reason,
         generations=search.generation,
         edits=watch.edits,
@@ -139,6 +142,20 @@ def evolve(
         compile_seconds=watch.compile_seconds,
         history=tuple(watch.history),
     )
+
+
+def _search(
+    objective: Objective, config: GeneticConfig, seed: int, threads: int, watch: Watch
+) -> Sweeps | Batches | Algorithm1:
+    if config.algorithm == "paper":
+        if objective.functions:
+            raise SearchError("Algorithm 1 has no queries that are functions; use the fast search")
+        return Algorithm1(objective, config, seed, watch)
+    if objective.functions:
+        if config.islands is not None:
+            raise SearchError("a search for queries that are functions has no islands")
+        return Batches(objective, config, seed, watch)
+    return Sweeps(objective, config, seed, threads, watch)
 
 
 def _checked(start: Any, schema: Schema, rows: int) -> NDArray[np.float64]:

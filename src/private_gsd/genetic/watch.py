@@ -27,7 +27,8 @@ class Progress:
     Attributes:
         generation: How many generations are done.
         loss: The loss. While islands are fitted, their mean, which is more than what they have
-            together; those not begun count as random tables do.
+            together; those not begun count as random tables do. While answers are smoothed, that
+            of the tables whose mean is taken, in weights of their own.
         edits: How many edits were scored.
         seconds: Since the search began; compiling aside.
     """
@@ -66,7 +67,7 @@ class Watch:
     def __init__(self, unit: float, seconds: float | None, callback: Callback | None) -> None:
         if callback is not None and not callable(callback):
             raise SearchError(f"callback must be a function, not {callback!r}")
-        self._unit = unit
+        self.unit = unit
         self._limit = seconds
         self._callback = callback
         self._begin = time.perf_counter()
@@ -131,7 +132,7 @@ class Watch:
         seconds = self.seconds
         if whole or seconds - self._reported >= REPORT_SECONDS:
             self._reported = seconds
-            progress = Progress(generation, max(loss, 0.0) * self._unit, self.edits, seconds)
+            progress = Progress(generation, max(loss, 0.0) * self.unit, self.edits, seconds)
             if whole:
                 self.history.append(progress)
             if self._callback is not None and self._callback(progress):
