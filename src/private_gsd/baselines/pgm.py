@@ -93,20 +93,21 @@ class PGM:
         graphical_models(self.name)
         require_served(self.name, workload, (Marginals,))
 
-    def misfit(self, workload: Workload) -> str | None:
+    def misfit(self, workload: Workload, share: float = 1.0) -> str | None:
         """Why the model would be too large."""
         mbi = graphical_models(self.name)
         tables = tables_asked(workload)
         domain = _domain(mbi, Atoms.of(workload.schema, tables))
         tree, _ = mbi.junction_tree.make_junction_tree(domain, _cliques(tables))
         sizes = {clique: int(domain.size(clique)) for clique in tree.nodes}
-        if sum(sizes.values()) <= self.cells:
+        allowed = int(share * self.cells)
+        if sum(sizes.values()) <= allowed:
             return None
         worst = max(sizes, key=lambda clique: sizes[clique])
         names = " x ".join(workload.schema.names[place] for place in worst)
         return (
             f"the graphical model of these {len({t.group for t in tables}):,} marginals would have "
-            f"{sum(sizes.values()):,} cells, more than the {self.cells:,} allowed: together they "
+            f"{sum(sizes.values()):,} cells, more than the {allowed:,} allowed: together they "
             f"join {names}"
         )
 

@@ -64,8 +64,14 @@ class Projector(Protocol):
     def check(self, workload: Workload) -> None:
         """Refuse queries that it cannot serve, by name, and an extra that is not installed."""
 
-    def misfit(self, workload: Workload) -> str | None:
-        """Why it cannot take measurements of all these groups at once, if it cannot."""
+    def misfit(self, workload: Workload, share: float = 1.0) -> str | None:
+        """Why it cannot take measurements of all these groups at once, if it cannot.
+
+        Args:
+            workload: The groups.
+            share: How much of the size that a model may have it may take, where that grows with
+                every group.
+        """
 
     def project(
         self,

@@ -39,7 +39,7 @@ class GSD:
     def check(self, workload: Workload) -> None:
         """Every workload is served."""
 
-    def misfit(self, workload: Workload) -> str | None:  # noqa: ARG002
+    def misfit(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
         """Any groups will do together."""
         return None
 
