@@ -8,8 +8,10 @@ column keeps the ranges or the levels of the tree that the questions have for it
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING
 
+from private_gsd.baselines.features import Atoms, tables_asked
 from private_gsd.baselines.projector import KINDS
 from private_gsd.errors import WorkloadError
 from private_gsd.workloads import Marginals, Workload
@@ -91,19 +93,23 @@ def is_picky(
         workload: What may be measured.
         outside: What was measured elsewhere, and is used as well.
     """
-    if mechanism.name == "mst" and outside is None:
-        # A model of a tree has the cells of its pairs. If that fits of the tree with most of them,
-        # any does; and it spares some thousand looks at models.
-        columns = single_columns(workload)
-        trees = Trees()
-        scopes = scopes_of(workload)
-        pairs = sorted(range(columns, len(scopes)), key=lambda each: -workload.group_sizes[each])
-        tree = [pair for pair in pairs if trees.join(scopes[pair])]
-        return projector.misfit(workload.select([*range(columns), *tree])) is not None
-    if projector.limited:
+    if not projector.limited:
+        asked = workload if outside is None else workload + outside
+        return mechanism.name in SELECTIVE and projector.misfit(asked) is not None
+    if mechanism.name != "mst" or outside is not None:
         return True
-    asked = workload if outside is None else workload + outside
-    return mechanism.name in SELECTIVE and projector.misfit(asked) is not None
+    # A graphical model of a tree has the cells of its pairs. If that fits of the tree with the most
+    # of them, it fits of any; and one look spares thousands.
+    sizes = Atoms.of(workload.schema, tables_asked(workload)).sizes
+    scopes = scopes_of(workload)
+    columns = single_columns(workload)
+    pairs = sorted(
+        range(columns, len(scopes)),
+        key=lambda pair: -math.prod(sizes[place] for place in scopes[pair]),
+    )
+    trees = Trees()
+    largest = [pair for pair in pairs if trees.join(scopes[pair])]
+    return projector.misfit(workload.select([*range(columns), *largest])) is not None
 
 
 def scopes_of(workload: Workload) -> list[Scope]:
