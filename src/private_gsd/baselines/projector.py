@@ -10,7 +10,14 @@ import numpy as np
 from private_gsd.errors import SearchError, WorkloadError
 from private_gsd.genetic.config import MOST_ROWS, whole_number
 from private_gsd.measurement import Measurements
-from private_gsd.workloads import Conjunctions, Functions, Halfspaces, Marginals, Predicates
+from private_gsd.workloads import (
+    Conjunctions,
+    Functions,
+    Halfspaces,
+    Marginals,
+    Predicates,
+    Sums,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,6 +34,7 @@ KINDS: dict[type[Family], str] = {
     Halfspaces: "halfspaces",
     Predicates: "conditions in SQL",
     Functions: "Python functions",
+    Sums: "sums",
 }
 
 
@@ -99,7 +107,8 @@ def require_served(name: str, workload: Workload, served: tuple[type[Family], ..
     """Refuse families that a projector does not serve."""
     for family in workload.families:
         if not isinstance(family, served):
-            others = "gsd" if isinstance(family, Predicates | Functions) else "gsd or rap++"
+            relaxed = isinstance(family, Conjunctions | Halfspaces)
+            others = "gsd or rap++" if relaxed else "gsd"
             raise WorkloadError(
                 f"the projector {name!r} cannot serve "
                 f"{KINDS.get(type(family), type(family).__name__)} "
