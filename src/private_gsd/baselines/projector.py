@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -116,6 +117,17 @@ def require_served(name: str, workload: Workload, served: tuple[type[Family], ..
                 f"{', '.join(KINDS[each] for each in served)}. Leave them out, or use the "
                 f"projector {others}"
             )
+
+
+def require_finite(name: str, loss: float, learning_rate: float) -> float:
+    """A loss that is a number; a learning rate that is too large leaves the numbers there are."""
+    if not math.isfinite(loss):
+        raise SearchError(
+            f"the loss of the projector {name!r} is {loss}: its learning rate of "
+            f"{learning_rate:g} is too large; take a smaller one, as in "
+            f"{name}:learning_rate={learning_rate / 10:g}"
+        )
+    return loss
 
 
 def checked(measurements: Measurements, rows: int, seed: int) -> tuple[int, int]:

@@ -84,7 +84,7 @@ def projector_of(spec: str) -> Projector:
     """
     if not isinstance(spec, str):
         raise SearchError(f"projector must be a name, not {spec!r}; there are {', '.join(NAMES)}")
-    name, _, rest = spec.partition(":")
+    name, _, rest = (each.strip() for each in spec.partition(":"))
     if name not in REGISTRY:
         raise SearchError(
             f"no projector is called {name!r}{did_you_mean(name, NAMES)}; there are "
@@ -94,12 +94,14 @@ def projector_of(spec: str) -> Projector:
     settings: dict[str, Any] = {}
     known: dict[str, Any] = {each.name: type(each.default) for each in fields(kind)}
     for part in rest.split(",") if rest else []:
-        key, _, value = part.partition("=")
+        key, _, value = (each.strip() for each in part.partition("="))
         if key not in known:
             words = f"its settings are {', '.join(known)}" if known else "it has no settings"
             raise SearchError(
                 f"projector {spec!r}: {name} has no {key!r}{did_you_mean(key, known)}; {words}"
             )
+        if key in settings:
+            raise SearchError(f"projector {spec!r}: {key} is given twice")
         try:
             settings[key] = known[key](value)
         except ValueError:
