@@ -83,6 +83,7 @@ def check_fits(
     if mechanism.name in SELECTIVE:
         _check_parts(chosen, workload, mechanism, outside)
         return
+    own = workload
     workload = workload if outside is None else workload + outside
     if mechanism.name == "adaptive" and not chosen.limited:
         # The largest groups that may be selected: whatever is, is no larger.
@@ -103,9 +104,10 @@ def check_fits(
             f"{everything}. Ask less, use the adaptive mechanism, which selects some of it, or "
             "another projector"
         )
-    if all(chosen.misfit(workload.select([group])) for group in range(workload.num_groups)):
-        reason = chosen.misfit(workload.select([0]))
-        raise WorkloadError(f"no marginal alone is small enough: {reason}")
+    each = [own.select([group]) for group in range(own.num_groups)]
+    reasons = [chosen.misfit(one if outside is None else one + outside) for one in each]
+    if all(reasons):
+        raise WorkloadError(f"no marginal alone is small enough: {reasons[0]}")
 
 
 def _check_parts(

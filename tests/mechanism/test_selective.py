@@ -75,6 +75,9 @@ def test_what_may_be_measured() -> None:
     assert parts.describe(1) == "age"
     assert parts.group_sizes[1] == 2 + 4 + 8
     assert (1, 4) not in scopes  # nobody asks of age by income
+    # Questions keep their names, by which an evaluation finds their noise.
+    names = {parts.describe(group) for group in range(parts.num_groups)}
+    assert {questions.describe(group) for group in range(questions.num_groups)} <= names
     pairs = measurable(MST, questions)
     assert len(scopes_of(pairs)) == 5 + math.comb(5, 2)
     assert (1, 4) in scopes_of(pairs)

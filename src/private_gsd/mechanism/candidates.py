@@ -114,12 +114,7 @@ def is_picky(
 
 def scopes_of(workload: Workload) -> list[Scope]:
     """The columns of each group of marginals, by their positions."""
-    return [
-        tuple(sorted(group.positions))
-        for family in workload.families
-        if isinstance(family, Marginals)
-        for group in family.groups
-    ]
+    return [tuple(sorted(order)) for order in _orders(workload)]
 
 
 def single_columns(workload: Workload) -> int:
@@ -130,6 +125,8 @@ def single_columns(workload: Workload) -> int:
 def _parts(workload: Workload) -> Parts:
     """The questions and all their parts, each once."""
     parts: Parts = {}
+    # A question keeps the order of its columns, and so its name.
+    orders = {tuple(sorted(order)): order for order in reversed(_orders(workload))}
     for family in workload.families:
         assert isinstance(family, Marginals)
         for group in family.groups:
@@ -140,12 +137,22 @@ def _parts(workload: Workload) -> Parts:
                     "look for its parts; measure it one-shot or adaptively"
                 )
             for table in group.tables:
-                features = sorted(table, key=lambda feature: feature.position)
-                for number in range(1, len(features) + 1):
-                    for part in itertools.combinations(features, number):
-                        scope = tuple(feature.position for feature in part)
+                feature_of = {feature.position: feature for feature in table}
+                for number in range(1, len(table) + 1):
+                    for scope in itertools.combinations(sorted(feature_of), number):
+                        part = tuple(feature_of[place] for place in orders.get(scope, scope))
                         parts.setdefault(scope, {})[part] = None
     return parts
+
+
+def _orders(workload: Workload) -> list[Scope]:
+    """The columns of each question, in its own order."""
+    return [
+        group.positions
+        for family in workload.families
+        if isinstance(family, Marginals)
+        for group in family.groups
+    ]
 
 
 def _pairs(workload: Workload, parts: Parts) -> Parts:

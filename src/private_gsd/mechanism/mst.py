@@ -48,7 +48,10 @@ def run_mst(what: Run, total: NoisyTotal | None) -> Outcome:
     """Measure columns, select a tree, measure its pairs, project."""
     measured = measured_columns(what, total, what.budget.units // 3)
     number = single_columns(what.workload)
-    chosen = [group for (group,) in what.checkpoint.epochs()]
+    epochs = what.checkpoint.epochs()
+    if any(len(epoch) != 1 for epoch in epochs):
+        raise MeasurementError("the pairs that were selected are no tree")
+    chosen = [group for (group,) in epochs]
     what.check([_step(place) for place in range(len(chosen))], "epochs")
     if measured.workload.num_groups == number:
         what.check([FIRST], "measurements")
