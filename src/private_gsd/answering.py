@@ -236,6 +236,11 @@ def query_errors(workload: Workload, one: Any, other: Any, **options: Any) -> Qu
     return share_errors(*shares)
 
 
+def errors_of(exact: ExactAnswers, shares: NDArray[np.float64]) -> QueryErrors:
+    """How far shares are from exact answers; as sensitive as these."""
+    return share_errors(exact.counts / exact.rows, shares)
+
+
 def share_errors(one: NDArray[np.float64], other: NDArray[np.float64]) -> QueryErrors:
     """The errors between two vectors of answers, as shares."""
     difference = np.abs(one - other)

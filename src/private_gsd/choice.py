@@ -14,12 +14,13 @@ import numpy as np
 
 from private_gsd.baselines import projector_of
 from private_gsd.errors import WorkloadError
-from private_gsd.mechanism import Mechanism
+from private_gsd.mechanism import SELECTIVE, Mechanism, is_picky, single_columns
 from private_gsd.privacy.plan import plan_one_shot
 from private_gsd.schema import Discrete
 from private_gsd.workloads.specs import default_specs, workload_of
 
 if TYPE_CHECKING:
+    from private_gsd.baselines import Projector
     from private_gsd.mechanism import Split
     from private_gsd.privacy.budget import Budget
     from private_gsd.schema import Schema
@@ -63,13 +64,27 @@ def choose_mechanism(
     return Mechanism(name="one-shot", split=split)
 
 
-def check_fits(projector: str, workload: Workload, mechanism: Mechanism) -> None:
-    """Refuse what a projector could not make a table of, before anything is spent."""
+def check_fits(
+    projector: str, workload: Workload, mechanism: Mechanism, outside: Workload | None = None
+) -> None:
+    """Refuse what a projector could not make a table of, before anything is spent.
+
+    Args:
+        projector: Its name and settings.
+        workload: What may be measured.
+        mechanism: What selects of it.
+        outside: What was measured elsewhere, and is used as well.
+    """
     chosen = projector_of(projector)
     if chosen.name != "gsd" and workload.schema.constraints:
         raise WorkloadError(
             f"projector {projector!r} does not keep a schema's rules; use 'gsd', or leave them out"
         )
+    if mechanism.name in SELECTIVE:
+        _check_parts(chosen, workload, mechanism, outside)
+        return
+    own = workload
+    workload = workload if outside is None else workload + outside
     if mechanism.name == "adaptive" and not chosen.limited:
         # The largest groups that may be selected: whatever is, is no larger.
         most = min(mechanism.epochs * mechanism.groups, workload.num_groups)
@@ -89,9 +104,30 @@ def check_fits(projector: str, workload: Workload, mechanism: Mechanism) -> None
             f"{everything}. Ask less, use the adaptive mechanism, which selects some of it, or "
             "another projector"
         )
-    if all(chosen.misfit(workload.select([group])) for group in range(workload.num_groups)):
-        reason = chosen.misfit(workload.select([0]))
-        raise WorkloadError(f"no marginal alone is small enough: {reason}")
+    each = [own.select([group]) for group in range(own.num_groups)]
+    reasons = [chosen.misfit(one if outside is None else one + outside) for one in each]
+    if all(reasons):
+        raise WorkloadError(f"no marginal alone is small enough: {reasons[0]}")
+
+
+def _check_parts(
+    projector: Projector, workload: Workload, mechanism: Mechanism, outside: Workload | None
+) -> None:
+    """Refuse where not even all columns fit, or for MST no pair with them."""
+    columns = single_columns(workload)
+
+    def misfit(groups: list[int]) -> str | None:
+        asked = workload.select(groups)
+        return projector.misfit(asked if outside is None else asked + outside)
+
+    reason = misfit(list(range(columns)))
+    if reason is None and mechanism.name == "mst" and is_picky(projector, mechanism, workload):
+        for pair in range(columns, workload.num_groups):
+            reason = misfit([*range(columns), pair])
+            if reason is None:
+                break
+    if reason is not None:
+        raise WorkloadError(f"{reason}. Ask less, or use another projector")
 
 
 def noise_share(workload: Workload, budget: Budget, rows: int) -> float:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from private_gsd.markup import html_table
-from private_gsd.mechanism import adaptive_units, count_and_rest
+from private_gsd.mechanism import SELECTIVE, count_and_rest, expected, single_columns
 from private_gsd.privacy.budget import units_to_rho
-from private_gsd.privacy.mechanisms import gaussian_scale, selection_scale
-from private_gsd.privacy.plan import plan_one_shot
+from private_gsd.privacy.mechanisms import gaussian_scale
 from private_gsd.workloads import Conjunctions, Marginals
 
 if TYPE_CHECKING:
-    from private_gsd.mechanism import Mechanism
+    from private_gsd.mechanism import Expected, Mechanism
     from private_gsd.privacy.budget import Budget
     from private_gsd.workloads import Neighbours, Workload
 
@@ -49,12 +49,13 @@ class Forecast:
     """A run before it is made.
 
     Attributes:
-        workload: The questions.
+        workload: What may be measured: the questions, and with MST and AIM their parts.
         mechanism: How the budget would be spent.
         budget: The budget.
         neighbours: Which tables count as neighbours.
         people: The number of rows of the table.
         rows: The number of synthetic rows.
+        asked: The questions.
     """
 
     workload: Workload
@@ -63,21 +64,21 @@ class Forecast:
     neighbours: Neighbours
     people: int
     rows: int
+    asked: Workload
+
+    @cached_property
+    def expected(self) -> Expected:
+        """What the mechanism would do."""
+        return expected(self.mechanism, self.workload, self.asked, self.budget, self.neighbours)
 
     @property
     def groups(self) -> list[GroupForecast]:
-        """Every group; under the adaptive mechanism as it would be if it were selected."""
-        _, rest = count_and_rest(self.budget, self.neighbours)
-        if self.mechanism.name == "one-shot":
-            shares = plan_one_shot(self.workload, rest, neighbours=self.neighbours).shares
-            units = [share.units for share in shares]
-            scales = [share.scale for share in shares]
-        else:
-            _, measuring = adaptive_units(self.mechanism, self.workload, rest)
-            units = [measuring[0][0]] * self.workload.num_groups
-            squares = self.workload.squared_sensitivities(self.neighbours)
-            known = {square: gaussian_scale(square or 1.0, units[0]) for square in set(squares)}
-            scales = [known[square] for square in squares]
+        """Every group; where groups are selected, as it would be if it were selected."""
+        units = self.expected.units
+        squares = self.workload.squared_sensitivities(self.neighbours).tolist()
+        pairs = list(zip(squares, units, strict=True))
+        known = {pair: gaussian_scale(pair[0] or 1.0, pair[1]) for pair in set(pairs)}
+        scales = [known[pair] for pair in pairs]
         units_of = self.workload.units.tolist()
         return [
             GroupForecast(
@@ -97,19 +98,13 @@ class Forecast:
 
     @property
     def epochs(self) -> int:
-        """How many searches the run makes."""
-        if self.mechanism.name == "one-shot":
-            return 1
-        return len(adaptive_units(self.mechanism, self.workload, self.budget)[0])
+        """How many searches the run makes; of AIM, at most."""
+        return self.expected.searches
 
     @property
     def selecting(self) -> float:
         """The scale of the noise that selecting adds to an error in rows; 0 for one-shot."""
-        if self.mechanism.name == "one-shot":
-            return 0.0
-        _, rest = count_and_rest(self.budget, self.neighbours)
-        units, measuring = adaptive_units(self.mechanism, self.workload, rest)
-        return selection_scale(units[0], len(measuring[0]))
+        return self.expected.selecting
 
     @property
     def counting(self) -> float:
@@ -132,10 +127,14 @@ class Forecast:
                 looks += 0.2 * len(family.category) * (1 + family.numbers.shape[1])
             else:
                 looks += 0.2 * float(family.group_sizes.sum()) * len(self.workload.schema)
-        # In an adaptive run an epoch begins where the last one ended, with few groups of all.
-        share = 1.0
-        if self.epochs > 1:
-            share = (self.epochs + 1) / 2 * self.mechanism.groups / self.workload.num_groups
+        # A search fits what was measured so far: where groups are selected, few of all.
+        taken = float(self.workload.num_groups)
+        if self.mechanism.name == "adaptive":
+            taken = (self.epochs + 1) / 2 * self.mechanism.groups
+        elif self.mechanism.name in SELECTIVE:
+            columns = single_columns(self.workload)
+            taken = columns + (columns if self.mechanism.name == "mst" else self.epochs / 2)
+        share = min(taken / self.workload.num_groups, 1.0)
         return 0.1 * self.epochs + 20 * self.rows * looks * 8e-9 * share * self.epochs
 
     @property

@@ -15,7 +15,7 @@ from private_gsd.encoding import Encoder
 from private_gsd.errors import LedgerError
 from private_gsd.evidence import supplemented
 from private_gsd.genetic.constraints import first_table
-from private_gsd.mechanism import COUNTING_STEP, Run, planned_units
+from private_gsd.mechanism import COUNTING_STEP, Run, is_picky, measurable, planned_units
 from private_gsd.mechanism import run as run_mechanism
 from private_gsd.privacy.accountant import require_same
 from private_gsd.privacy.ledger import Account, Ledger
@@ -129,10 +129,15 @@ class Runner:
         projector = projector_of(self.projector)
         projector.check(workload)  # what it needs may be gone since the run began
 
-        def misfit(groups: list[int]) -> str | None:
-            asked = workload.select(groups)
-            return projector.misfit(asked if outside is None else asked + outside.workload)
+        everything = measurable(mechanism, workload)
 
+        def misfit(groups: list[int], share: float = 1.0) -> str | None:
+            asked = everything.select(groups)
+            asked = asked if outside is None else asked + outside.workload
+            return projector.misfit(asked, share)
+
+        beside = None if outside is None else outside.workload
+        picky = is_picky(projector, mechanism, everything, beside)
         path = moved or Path(facts["ledger"])
         if release.folder in path.resolve().parents:
             raise LedgerError(
@@ -155,19 +160,21 @@ class Runner:
                     f"conversion, not {budget.delta!r} and {budget.conversion}; if nothing was "
                     "released through this ledger, remove it"
                 )
-            planned = planned_units(mechanism, workload, budget, self.neighbours)
+            planned = planned_units(mechanism, everything, budget, self.neighbours)
             release.note(opened=True)
             run.begin(planned)
             if moved is not None:
                 release.note(ledger=str(path))
             release.tidy(run.kept_at)
-            measured, table = run_mechanism(
+            measured, table, unspent = run_mechanism(
                 mechanism,
                 Run(
-                    workload=workload,
+                    workload=everything,
+                    asked=workload,
                     budget=budget,
                     exact=exact,
                     pay=lambda step: StepAccountant(run, step),
+                    paid=run.paid,
                     keep=run.keep,
                     check=lambda steps, kind: _check(run, release, steps, kind),
                     noise=self._noise,
@@ -175,14 +182,16 @@ class Runner:
                     begin=lambda: self._random_table(release.schema),
                     checkpoint=release,
                     neighbours=self.neighbours,
-                    misfit=misfit if projector.limited else None,
+                    misfit=misfit if picky else None,
                 ),
             )
             mine = run.charges()
-            if sum(charge.units for charge in mine) != planned or not (
+            if sum(charge.units for charge in mine) + unspent != planned or not (
                 set(measured.charges) <= {str(charge.id) for charge in mine}
             ):
                 raise LedgerError(f"{path}: does not know what paid for these measurements")
+            if unspent:  # others may have it; the run has come to its end
+                run.give_back()
             record = {**ledger.privacy_record(self.dataset), "claims": self._claims(outside)}
         release.finish(Encoder(release.schema).decode(table), record)
 

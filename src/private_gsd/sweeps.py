@@ -1,8 +1,8 @@
 """Sweeps: many releases of one table, by budget, seed and settings, from one set of counts.
 
-The table is read once. Noise is drawn, and paid for, in this process; to the workers go noisy
-measurements alone, so that they may be processes here or machines of a cluster: whatever backend
-joblib is told to use.
+The table is read once (MST and AIM have it read once more). Noise is drawn, and paid for, in this
+process; to the workers go noisy measurements alone, so that they may be processes here or machines
+of a cluster: whatever backend joblib is told to use.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import itertools
 import secrets
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_gsd.answering import answer, count, share_errors
+from private_gsd.answering import answer, count, errors_of
 from private_gsd.baselines import projector_of
 from private_gsd.choice import check_fits
 from private_gsd.encoding import Encoder
@@ -23,7 +24,14 @@ from private_gsd.errors import BudgetError, SchemaError, SearchError, require
 from private_gsd.genetic import GeneticConfig, evolve
 from private_gsd.genetic.domain import columns_of, random_table
 from private_gsd.measurement import measure
-from private_gsd.mechanism import Mechanism, Run, planned_units
+from private_gsd.mechanism import (
+    SELECTIVE,
+    Mechanism,
+    Run,
+    is_picky,
+    measurable,
+    planned_units,
+)
 from private_gsd.mechanism import run as run_mechanism
 from private_gsd.privacy.accountant import LocalAccountant, require_same
 from private_gsd.privacy.budget import Budget, default_delta
@@ -42,7 +50,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from private_gsd.answering import QueryErrors
+    from private_gsd.answering import ExactAnswers, QueryErrors
     from private_gsd.measurement import Measurements
     from private_gsd.privacy.accountant import Accountant
     from private_gsd.privacy.ledger import Ledger
@@ -99,7 +107,8 @@ class Sweep:
 
     Args:
         schema: The public schema.
-        data: The table, read here and once.
+        data: The table, read here and once; and once more for each of the mechanisms "mst" and
+            "aim", which measure more than the questions, before their first run.
         workload: The questions: a workload, or names such as "categorical:2".
         delta: Of every budget; by default 1/N².
         options: As for ``answer``.
@@ -117,10 +126,22 @@ class Sweep:
         self.workload = (
             workload if isinstance(workload, Workload) else workload_of(schema, workload)
         )
+        self._data, self._options = data, options
         self._exact = answer(self.workload, data, **options)
+        # Exact answers to what a mechanism measures beside the questions, as it is needed.
+        self._more: dict[str, ExactAnswers] = {}
         # The runs of the last sweep that are done, by number: all that is left if one fails.
         self.finished: dict[int, SweepRun] = {}
         self.delta = default_delta(self._exact.rows) if delta is None else delta
+
+    def exact(self, mechanism: Mechanism) -> ExactAnswers:
+        """The exact answers to all that a mechanism may measure."""
+        if mechanism.name not in SELECTIVE:
+            return self._exact
+        if mechanism.name not in self._more:
+            asked = measurable(mechanism, self.workload)
+            self._more[mechanism.name] = answer(asked, self._data, **self._options)
+        return self._more[mechanism.name]
 
     def run(
         self,
@@ -169,6 +190,8 @@ class Sweep:
         # Whatever is wrong with any of them is found before the first is paid for, and all that
         # they will spend is held for them.
         planned = sum(each.planned() for each in runs)
+        for each in runs:
+            self.exact(each.mechanism)
         made: dict[int, SweepRun] = {}
         self.finished = made
         held = None
@@ -204,8 +227,7 @@ class Sweep:
             each = runs[number]
             errors = None
             if evaluate:
-                shares = count(self.workload, matrix) / len(matrix)
-                errors = share_errors(self._exact.counts / self._exact.rows, shares)
+                errors = errors_of(self._exact, count(self.workload, matrix) / len(matrix))
             made[number] = SweepRun(
                 each.epsilon, each.seed, each.settings, measured, matrix, seconds, errors
             )
@@ -222,7 +244,7 @@ class Sweep:
         )
         for number, (matrix, seconds) in zip(once, found, strict=True):
             note(number, measured[number], matrix, seconds)
-        # An adaptive run needs the exact answers between its searches, and so stays here.
+        # All others need the exact answers between their searches, and so stay here.
         rest = [number for number in range(len(runs)) if number not in made]
         results = _parallel(joblib, n_jobs, require="sharedmem")(
             joblib.delayed(runs[number].adapt)(pay(number), insecure) for number in rest
@@ -287,6 +309,10 @@ class _Planned:
         except TypeError as error:
             raise SearchError(f"settings: {error}") from None
 
+    @cached_property
+    def measurable(self) -> Workload:
+        return measurable(self.mechanism, self.sweep.workload)
+
     @property
     def budget(self) -> Budget:
         return Budget.from_epsilon(self.epsilon, self.sweep.delta)
@@ -296,8 +322,8 @@ class _Planned:
         whole("a seed", self.seed, 0, 2**31 - 1)
         assert self.config is not None
         projector_of(self.projector).check(self.sweep.workload)
-        check_fits(self.projector, self.sweep.workload, self.mechanism)
-        return planned_units(self.mechanism, self.sweep.workload, self.budget)
+        check_fits(self.projector, self.measurable, self.mechanism)
+        return planned_units(self.mechanism, self.measurable, self.budget)
 
     def noise(self, insecure: bool, step: int) -> NoiseSource:
         if not insecure:
@@ -319,7 +345,7 @@ class _Planned:
     def adapt(
         self, pay: Callable[[str], Accountant], insecure: bool
     ) -> tuple[Measurements, Matrix, float]:
-        """A whole adaptive run."""
+        """A whole run that selects what it measures."""
         seconds = 0.0
 
         def evolved(measured: Measurements, start: Matrix | None, number: int) -> Matrix:
@@ -332,24 +358,28 @@ class _Planned:
         schema = self.sweep.workload.schema
         projector = projector_of(self.projector)
 
-        def misfit(groups: list[int]) -> str | None:
-            return projector.misfit(self.sweep.workload.select(groups))
+        everything = self.measurable
+
+        def misfit(groups: list[int], share: float = 1.0) -> str | None:
+            return projector.misfit(everything.select(groups), share)
 
         columns = columns_of(schema, [np.empty(0)] * len(schema))
-        measured, matrix = run_mechanism(
+        measured, matrix, _ = run_mechanism(
             self.mechanism,
             Run(
-                workload=self.sweep.workload,
+                workload=everything,
+                asked=self.sweep.workload,
                 budget=self.budget,
-                exact=lambda: self.sweep._exact,
+                exact=lambda: self.sweep.exact(self.mechanism),
                 pay=pay,
+                paid=lambda step: None,  # noqa: ARG005
                 noise=lambda step: self.noise(insecure, step),
                 project=evolved,
                 begin=lambda: random_table(columns, self.config.rows, self.seed),
                 keep=lambda step, digest: None,  # noqa: ARG005
                 check=lambda steps, kind: None,  # noqa: ARG005
                 checkpoint=_Memory(),
-                misfit=misfit if projector.limited else None,
+                misfit=misfit if is_picky(projector, self.mechanism, everything) else None,
             ),
         )
         return measured, matrix, seconds
@@ -385,4 +415,5 @@ class _Memory:
         self._measurements = measurements
 
     def keep_table(self, epoch: int, table: Matrix) -> None:
-        self._tables = {epoch: table}
+        before = {epoch - 1: self._tables[epoch - 1]} if epoch - 1 in self._tables else {}
+        self._tables = {**before, epoch: table}

@@ -30,7 +30,7 @@ from private_gsd.errors import (
 from private_gsd.evidence import check_totals, join_outside, require_possible
 from private_gsd.forecast import Forecast
 from private_gsd.genetic import GeneticConfig
-from private_gsd.mechanism import Mechanism
+from private_gsd.mechanism import SELECTIVE, Mechanism, measurable, single_columns
 from private_gsd.privacy.budget import Budget, default_delta
 from private_gsd.privacy.ledger import Ledger, check_line
 from private_gsd.privacy.runs import LedgerRun
@@ -68,8 +68,9 @@ class Synthesizer:
         workload: The questions: a workload, or names such as "categorical:2". By default the
             budget and the number of rows decide, which are public: single columns, pairs or triples
             (see ``choose_specs``). Under "add-remove", pairs.
-        mechanism: "one-shot", "adaptive" (see ``Mechanism``), or "auto": one-shot, or adaptive
-            where a workload that was named would drown in noise (see ``choose_mechanism``).
+        mechanism: "one-shot", "adaptive", "mst", "aim" (see ``Mechanism``), or "auto": one-shot, or
+            adaptive where a workload that was named would drown in noise (see
+            ``choose_mechanism``).
         epochs: Of the adaptive mechanism.
         groups: Of the adaptive mechanism, selected in an epoch.
         split: Of the adaptive mechanism, how much goes to selecting.
@@ -197,7 +198,7 @@ class Synthesizer:
             )
         source = open_source(data, self.schema)
         workload = self._workload(self.workload or self._specs(source))
-        exact = self._answer(workload, source, tell)
+        exact = self._answer(measurable(self._mechanism(), workload), source, tell)
         budget = self._budget(exact.rows)
         if self.neighbours == "replace-one":
             require_possible(self.totals or {}, exact.rows)
@@ -252,14 +253,16 @@ class Synthesizer:
         if not people:
             raise SourceError(f"{source.name}: the table has no rows")
         budget = self._budget(people)
-        workload = self._workload(self.workload or self._specs(source))
+        asked = self._workload(self.workload or self._specs(source))
+        mechanism = self._choose(asked, budget, people)
         return Forecast(
-            workload,
-            self._choose(workload, budget, people),
+            measurable(mechanism, asked),
+            mechanism,
             budget,
             self.neighbours,  # type: ignore[arg-type]
             people,
             self.rows,
+            asked,
         )
 
     def keep_folder(self) -> None:
@@ -307,7 +310,8 @@ class Synthesizer:
                     f"{release.folder}: the run still needs the table; give it again"
                 )
             synth._source = open_source(again, release.schema)
-            found = synth._answer(release.workload, synth._source, tell)
+            asked = measurable(synth._mechanism(), release.workload)
+            found = synth._answer(asked, synth._source, tell)
             if settings["people"] not in (None, found.rows):
                 raise ReleaseError(
                     f"{release.folder}: the table has another number of rows than the one that the "
@@ -359,12 +363,19 @@ class Synthesizer:
         if workload.schema != self.schema:
             raise WorkloadError("the workload is of another schema than the synthesizer")
         dump_workload(workload)  # what cannot be saved is found now
-        asked = workload
-        for each in self.evidence:
-            asked = asked + replace(each.workload, schema=self.schema)
+        asked = everything = measurable(self._mechanism(), workload)
+        if self.mechanism in SELECTIVE:  # single columns are all that is sure to be measured
+            asked = everything.select(range(single_columns(everything)))
+        if self._evidence() is not None:
+            asked, everything = asked + self._evidence(), everything + self._evidence()
         check_derivable(asked, [Statistic.read(self.schema, text) for text in self.derived])
-        projector_of(self.projector).check(asked)
+        projector_of(self.projector).check(everything)
         return workload
+
+    def _evidence(self) -> Workload | None:
+        """What was measured elsewhere."""
+        found = [replace(each.workload, schema=self.schema) for each in self.evidence]
+        return sum(found[1:], start=found[0]) if found else None
 
     def _specs(self, source: Source) -> list[str]:
         """The names of the questions, from public facts alone."""
@@ -379,10 +390,7 @@ class Synthesizer:
         free = self.mechanism == "auto" and self.workload is not None
         if free and self.neighbours == "replace-one":
             named = choose_mechanism(workload, budget, rows, named.split)
-        asked = workload
-        for each in self.evidence:
-            asked = asked + replace(each.workload, schema=self.schema)
-        check_fits(self.projector, asked, named)
+        check_fits(self.projector, measurable(named, workload), named, self._evidence())
         return named
 
     def _check_terms(self) -> float | None:

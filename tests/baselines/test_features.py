@@ -38,7 +38,7 @@ def test_a_drawn_value_has_the_cells_of_its_atom() -> None:
     for asked in TABLES:
         expected = np.ones((300, 1))
         for feature in asked.features:
-            sums = ATOMS.sums(feature)[:, atoms[:, feature.position]].T
+            sums = np.arange(feature.size) == ATOMS.cells(feature)[atoms[:, feature.position], None]
             expected = (expected[:, :, None] * sums[:, None, :]).reshape(300, -1)
         found = counts[asked.query : asked.query + asked.size]
         np.testing.assert_array_equal(expected.sum(axis=0), found)

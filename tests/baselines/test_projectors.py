@@ -34,6 +34,8 @@ from private_gsd.errors import (
     require,
 )
 from private_gsd.genetic.watch import Progress
+from private_gsd.mechanism import EndedEarlyWarning
+from private_gsd.privacy.ledger import Ledger
 from private_gsd.running import Runner
 from tests.baselines.known import SCHEMA, SPECS, measured, table
 
@@ -124,7 +126,10 @@ def test_what_cannot_be_served_is_refused_by_name() -> None:
                 projector_of(name).check(MARGINALS + asked)
             with pytest.raises(WorkloadError, match=message):
                 projector_of(name).project(measured(asked, TABLE), rows=10)
+    sums = workloads.sums(SCHEMA)
     for name in ("rap", "gem", "pgm", "rap++"):
+        with pytest.raises(WorkloadError, match=r"cannot serve sums .* use the projector gsd$"):
+            projector_of(name).check(MARGINALS + sums)
         message = f"'{name.replace('+', '.')}' cannot serve conditions in SQL .* projector gsd$"
         with pytest.raises(WorkloadError, match=message):
             projector_of(name).check(sql)
@@ -132,6 +137,10 @@ def test_what_cannot_be_served_is_refused_by_name() -> None:
             projector_of(name).check(function)
     projector_of("rap++").check(MARGINALS + MIXED)
     projector_of("gsd").check(MARGINALS + MIXED + sql + function)
+
+
+class Killed(BaseException):
+    """A kill."""
 
 
 MANY = Schema([Categorical(f"c{n}", values=list("abcdefgh")) for n in range(5)])
@@ -176,7 +185,7 @@ def test_too_many_products_are_found_before_anything_is_spent(
 
 
 def test_a_model_is_kept_small_by_what_is_selected(tmp_path: Path) -> None:
-    """Only groups that still fit are selected; where none is left, the run says so."""
+    """Only groups that still fit are selected; where none is left, the run ends with its table."""
     data = pyarrow.table({name: ["a", "b", "c"] * 30 for name in MANY.names})
     synth = Synthesizer(
         MANY,
@@ -188,20 +197,32 @@ def test_a_model_is_kept_small_by_what_is_selected(tmp_path: Path) -> None:
         rows=20,
         release=tmp_path / "r",
     )
-    with pytest.raises(SearchError, match=r"none of the 6 groups that are left .* fewer epochs"):
+    message = r"ended after 4 epochs and gave back .* none of the 6 groups that are left .* fewer"
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        pytest.warns(EndedEarlyWarning, match=message),
+        pytest.raises(Killed),
+    ):
+        patch.setattr(Release, "finish", lambda *_: (_ for _ in ()).throw(Killed()))
         synth.fit(data)
-    measurements = Release.load(tmp_path / "r").measurements()
+    # Killed after what was held was given back, it still comes to its end.
+    with pytest.warns(EndedEarlyWarning, match=message):
+        release = Synthesizer.resume(tmp_path / "r", data).release
+    assert release.synthetic.num_rows == 20
+    measurements = release.measurements()
     assert measurements is not None
     assert measurements.workload.num_groups == 4
     assert projector_of(SMALL).misfit(measurements.workload) is None
+    with Ledger(tmp_path / "r.ledger.db") as ledger:
+        account = ledger.account("table")
+        assert account.held == 0
+        assert account.spent == pytest.approx(0.8 * account.budget.units, rel=1e-6)
+        assert account.remaining == account.budget.units - account.spent
+        assert release.privacy["spent"]["rho"] == pytest.approx(0.8 * account.budget.rho, rel=1e-6)
 
 
 CENSUS = datasets.census_schema().select(["sex", "age", "marital"])
 PEOPLE = datasets.census(400, seed=2).select(CENSUS.names)
-
-
-class Killed(BaseException):
-    """A kill."""
 
 
 @pytest.mark.parametrize("mechanism", ["one-shot", "adaptive"])
@@ -266,6 +287,9 @@ def test_sweeps_take_a_projector() -> None:
         ("gsd:rows=5", "gsd has no 'rows'; it has no settings"),
         ("rap:mixture=5", r"no 'mixture' \(did you mean 'mixtures'\?\); its settings are mixtures"),
         ("rap:batch=many", "batch must be a whole number, not 'many'"),
+        ("rap:iterations=5,iterations=6", "iterations is given twice"),
+        ("rap:batch=5, batch =6", "batch is given twice"),
+        ("rap:batch=5,", "rap has no ''"),
         ("rap:batch=0", "batch must be a whole number from 1"),
         (
             "rap++:learning_rate=nan",

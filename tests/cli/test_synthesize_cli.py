@@ -364,3 +364,27 @@ def test_another_projector(folder: Path) -> None:
     _, err = run("synthesize", *asked, cwd=folder, code=7)
     assert "the projector 'pgm' cannot serve halfspaces" in " ".join(err.split())
     assert not (folder / "x.csv").exists()
+
+
+def test_mst_and_aim_on_the_command_line(folder: Path) -> None:
+    """Both plan and run; a plan takes a projector, and finds what it cannot serve."""
+    pairs = ("--workload", "categorical:2")
+    out, _ = run("plan", *COMMON, *pairs, "--mechanism", "mst", cwd=folder)
+    assert "mst" in out
+    assert "a tree of pairs that is selected" in out
+    plan = ("plan", *COMMON, *pairs, "--projector", "pgm:cells=20")
+    _, err = run(*plan, cwd=folder, code=7)
+    assert "more than the 20 allowed" in err
+    out, _ = run("plan", *COMMON, *pairs, "--mechanism", "aim", "--json", cwd=folder)
+    assert json.loads(out)["mechanism"] == "aim"
+    for name in ("mst", "aim"):
+        made = ("-o", f"{name}.csv", "--release", name, "--ledger", f"{name}.db")
+        run("synthesize", *QUICK, *pairs, "--mechanism", name, *made, cwd=folder)
+        release = Release.load(folder / name)
+        assert release.settings["mechanism"] == name
+        assert release.privacy["spent"]["epsilon"] == pytest.approx(1)
+        assert release.epochs()
+    refused = ("--workload", "halfspace:5", "--mechanism", "aim", "-o", "no.csv")
+    _, err = run("synthesize", *QUICK, *refused, cwd=folder, code=7)
+    assert "the mechanism 'aim' cannot measure halfspaces" in err
+    assert not (folder / "no.csv").exists()

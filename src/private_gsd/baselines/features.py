@@ -107,13 +107,6 @@ class Atoms:
         """The cell of each of a column's atoms; -1 for none."""
         return feature.cells_of_atoms(self.cuts[feature.position])[self.kept[feature.position]]
 
-    def sums(self, feature: Feature) -> NDArray[np.float32]:
-        """What sums a column's atoms to a feature's cells: cells x atoms, of zeros and ones."""
-        cells = self.cells(feature)
-        matrix = np.zeros((feature.size, len(cells)), dtype=np.float32)
-        matrix[cells[cells >= 0], np.flatnonzero(cells >= 0)] = 1
-        return matrix
-
     def draw(self, atoms: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
         """Values of some rows of atoms; within an atom each is as likely as another."""
         columns = self.columns

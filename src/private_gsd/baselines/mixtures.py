@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from private_gsd.baselines.drawing import draw_places
 from private_gsd.baselines.features import Atoms, tables_asked
 from private_gsd.baselines.products import Layout, ProductQueries, product_answers
-from private_gsd.baselines.projector import Projection, checked, require_served
+from private_gsd.baselines.projector import Projection, checked, require_finite, require_served
 from private_gsd.genetic.watch import Reason, Stopped, Watch
 from private_gsd.workloads import Marginals
 
@@ -86,7 +87,7 @@ def fit_mixture(
                 length = min(AT_ONCE, iterations - done)
                 state, losses = steps(state, fixed, queries.layout, targets, length)
                 done += length
-                loss = float(losses[-1])
+                loss = require_finite(name, float(losses[-1]), learning_rate)
                 watch.report(2 * done, loss, whole=True)
         except Stopped as stopped:
             reason = stopped.reason
@@ -126,9 +127,7 @@ def _compiled(
             )
             errors = found - targets
             sizes = jnp.abs(errors)
-            ends = jnp.cumsum(jnp.where(by_error, sizes, 1.0))
-            drawn = jnp.searchsorted(ends, jax.random.uniform(mine, (batch,)) * ends[-1])
-            times = jnp.zeros(len(targets)).at[drawn].add(1.0, mode="drop")
+            times = drawn_times(tools, mine, jnp.where(by_error, sizes, 1.0), batch)
             (gradient,) = pull(times * jnp.sign(errors))
             changes, moments = optimizer.update(gradient, moments)
             return (optax.apply_updates(theta, changes), moments, key), sizes.sum()
@@ -136,6 +135,14 @@ def _compiled(
         return jax.lax.scan(step, state, jnp.arange(2 * pairs) % 2 == 0)
 
     return jax.jit(steps, static_argnums=4), jax.jit(chances)
+
+
+def drawn_times(tools: Gradients, key: Any, weights: Any, batch: int) -> Any:
+    """How often each query is drawn for a batch, in proportion to its weight."""
+    jax, jnp, _ = tools
+    ends = jnp.cumsum(weights)
+    drawn = jnp.searchsorted(ends, jax.random.uniform(key, (batch,)) * ends[-1], side="right")
+    return jnp.zeros(len(weights)).at[drawn].add(1.0, mode="drop")
 
 
 def draw_atoms(
@@ -150,8 +157,5 @@ def draw_atoms(
     drawn = np.empty((rows, len(atoms.sizes)), dtype=np.int64)
     for place in range(len(atoms.sizes)):
         mine = chances[atoms.starts[place] : atoms.starts[place + 1]].astype(np.float64)
-        ends = np.cumsum(mine, axis=0)
-        share = rng.random(rows) * ends[-1, mixture]
-        below = (share[:, None] >= ends.T[mixture]).sum(axis=1)
-        drawn[:, place] = np.minimum(below, len(mine) - 1)
+        drawn[:, place] = draw_places(mine, mixture, rng)
     return drawn

@@ -12,6 +12,7 @@ adaptive mechanism selects one group at a time, of those with which the model st
 
 from __future__ import annotations
 
+import math
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
@@ -23,7 +24,7 @@ from private_gsd.baselines.features import Asked, Atoms, tables_asked
 from private_gsd.baselines.optional import gradients, graphical_models
 from private_gsd.baselines.projector import Projection, checked, require_served
 from private_gsd.baselines.settings import check_settings
-from private_gsd.errors import WorkloadError
+from private_gsd.errors import SearchError, WorkloadError
 from private_gsd.genetic.watch import Reason, Stopped, Watch
 from private_gsd.workloads import Marginals
 
@@ -43,24 +44,32 @@ AT_ONCE = 50
 
 
 class Summed:
-    """A table of a marginal, summed from a factor over the columns' atoms; for mbi."""
+    """A table of a marginal, summed from a factor over the columns' atoms; for mbi.
 
-    def __init__(self, sums: list[NDArray[np.float32]]) -> None:
-        self._sums = sums
+    Args:
+        jnp: JAX's NumPy.
+        cells: For each column, the cell of each of its atoms; -1 for none.
+        sizes: For each column, how many cells there are.
+    """
+
+    def __init__(self, jnp: Any, cells: list[NDArray[np.int64]], sizes: list[int]) -> None:
+        self._jnp = jnp
+        self._cells = cells
+        self._sizes = sizes
 
     def __call__(self, factor: Any) -> Any:
         """The cells."""
         table = factor.datavector(flatten=False)
-        for matrix in self._sums:
-            # The first axis is summed and becomes the last; after all of them, the order is back.
-            table = (table.reshape(table.shape[0], -1).T @ matrix.T).reshape(
-                (*table.shape[1:], len(matrix))
-            )
+        for axis, (cells, size) in enumerate(zip(self._cells, self._sizes, strict=True)):
+            first = self._jnp.moveaxis(table, axis, 0)
+            begin = self._jnp.zeros((size, *first.shape[1:]), dtype=table.dtype)
+            summed = begin.at[cells[cells >= 0]].add(first[cells >= 0])
+            table = self._jnp.moveaxis(summed, 0, axis)
         return table.ravel()
 
     def op_norm_sq(self) -> float:
         """The square of the largest singular value: the most atoms that a cell has, together."""
-        return float(np.prod([matrix.sum(axis=1).max() for matrix in self._sums]))
+        return float(np.prod([np.bincount(each[each >= 0]).max() for each in self._cells]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +77,7 @@ class PGM:
     """The projector "pgm".
 
     Attributes:
-        iterations: Of mirror descent, in steps of 50.
+        iterations: Of mirror descent; mbi goes 50 at a time, so that it is the next such number.
         cells: The most cells that the model may have.
     """
 
@@ -93,20 +102,21 @@ class PGM:
         graphical_models(self.name)
         require_served(self.name, workload, (Marginals,))
 
-    def misfit(self, workload: Workload) -> str | None:
+    def misfit(self, workload: Workload, share: float = 1.0) -> str | None:
         """Why the model would be too large."""
         mbi = graphical_models(self.name)
         tables = tables_asked(workload)
         domain = _domain(mbi, Atoms.of(workload.schema, tables))
         tree, _ = mbi.junction_tree.make_junction_tree(domain, _cliques(tables))
         sizes = {clique: int(domain.size(clique)) for clique in tree.nodes}
-        if sum(sizes.values()) <= self.cells:
+        allowed = int(share * self.cells)
+        if sum(sizes.values()) <= allowed:
             return None
         worst = max(sizes, key=lambda clique: sizes[clique])
         names = " x ".join(workload.schema.names[place] for place in worst)
         return (
             f"the graphical model of these {len({t.group for t in tables}):,} marginals would have "
-            f"{sum(sizes.values()):,} cells, more than the {self.cells:,} allowed: together they "
+            f"{sum(sizes.values()):,} cells, more than the {allowed:,} allowed: together they "
             f"join {names}"
         )
 
@@ -154,6 +164,8 @@ class PGM:
             nonlocal loss, done
             done += AT_ONCE
             loss = float(loss_of(marginals))
+            if not math.isfinite(loss):
+                raise SearchError(f"the loss of the projector {self.name!r} is {loss}")
             watch.report(done, loss, whole=True)
 
         def estimate(iterations: int, callback: Any) -> Any:
@@ -190,10 +202,12 @@ def _measurement(mbi: Any, atoms: Atoms, measurements: Measurements, table: Aske
     counts = measurements.counts[table.query : table.query + table.size]
     scale = float(measurements.scales[table.group])
     clique = tuple(feature.position for feature in table.features)
-    sums = [atoms.sums(feature) for feature in table.features]
-    if all(np.array_equal(matrix, np.eye(len(matrix))) for matrix in sums):
+    cells = [atoms.cells(feature) for feature in table.features]
+    sizes = [feature.size for feature in table.features]
+    if all(np.array_equal(each, np.arange(n)) for each, n in zip(cells, sizes, strict=True)):
         return mbi.LinearMeasurement(counts, clique, scale)
-    return mbi.LinearMeasurement(counts, clique, scale, Summed(sums))
+    jnp = gradients("pgm").jnp
+    return mbi.LinearMeasurement(counts, clique, scale, Summed(jnp, cells, sizes))
 
 
 @contextmanager

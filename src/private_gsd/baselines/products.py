@@ -43,11 +43,15 @@ class Layout(NamedTuple):
     """Where the cells of all queries are.
 
     Attributes:
-        sums: What sums atoms to the cells of all features: cells x atoms, of zeros and ones.
+        atoms: The atoms that cells are summed from, one after the other.
+        cells: The cell that each of them goes to; None where each cell is one atom, in order.
+        zeros: As many as there are cells: what sums begin with, and an array for its length.
         parts: The tables, by their numbers of features.
     """
 
-    sums: Any
+    atoms: Any
+    cells: Any
+    zeros: Any
     parts: tuple[Part, ...]
 
 
@@ -65,11 +69,13 @@ class ProductQueries:
         begins = np.concatenate([[0], np.cumsum([each.size for each in features])]).astype(int)
         begin: dict[Feature, int] = dict(zip(features, begins.tolist(), strict=False))
         self.cells = int(begins[-1])
-        sums = np.zeros((self.cells, int(atoms.starts[-1])), dtype=np.float32)
+        # As numbers of atoms and cells, never as a matrix of both: a column of 30,000 values would
+        # have one of 3.6 GB.
+        summed, cell_of = [], []
         for feature in features:
-            rows = slice(begin[feature], begin[feature] + feature.size)
-            place = feature.position
-            sums[rows, atoms.starts[place] : atoms.starts[place + 1]] = atoms.sums(feature)
+            own = atoms.cells(feature)
+            summed.append(atoms.starts[feature.position] + np.flatnonzero(own >= 0))
+            cell_of.append(begin[feature] + own[own >= 0])
         parts = []
         queries = []
         for number in sorted({len(table.features) for table in tables}):
@@ -84,7 +90,14 @@ class ProductQueries:
             places = inverse.ravel() * self.cells + cells[:, -1]
             parts.append(Part(firsts.astype(np.int32), places.astype(np.int32)))
             queries += [np.arange(table.query, table.query + table.size) for table in mine]
-        self.layout = Layout(sums, tuple(parts))
+        into = np.concatenate([np.empty(0, dtype=np.int64), *cell_of])
+        plain = np.array_equal(into, np.arange(self.cells))
+        self.layout = Layout(
+            np.concatenate([np.empty(0, dtype=np.int64), *summed]).astype(np.int32),
+            None if plain else into.astype(np.int32),
+            np.zeros((self.cells, 1), dtype=np.float32),
+            tuple(parts),
+        )
         # Which query each answer is, in the order that they are found.
         self.queries: NDArray[np.int64] = np.concatenate([np.empty(0, dtype=np.int64), *queries])
 
@@ -107,7 +120,7 @@ def product_answers(jnp: Any, layout: Layout, chances: Any) -> Any:
         layout: Where the queries are.
         chances: Of each atom (rows) in each product distribution (columns).
     """
-    cells = layout.sums @ chances
+    cells = _summed(jnp, layout, chances)
     found = []
     for part in layout.parts:
         product = jnp.ones((part.firsts.shape[0], chances.shape[1]), dtype=chances.dtype)
@@ -115,6 +128,18 @@ def product_answers(jnp: Any, layout: Layout, chances: Any) -> Any:
             product = product * cells[part.firsts[:, column]]
         found.append(((product @ cells.T) / chances.shape[1]).ravel()[part.places])
     return jnp.concatenate(found)
+
+
+def _summed(jnp: Any, layout: Layout, chances: Any) -> Any:
+    """The chances of all features' cells, from those of the atoms."""
+    each = chances[layout.atoms]
+    if layout.cells is None:
+        return each
+    zeros = layout.zeros + jnp.zeros((1, chances.shape[1]), dtype=chances.dtype)
+    if hasattr(zeros, "at"):  # JAX
+        return zeros.at[layout.cells].add(each)
+    np.add.at(zeros, layout.cells, each)
+    return zeros
 
 
 def _cells(table: Asked, begin: dict[Feature, int]) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -10,7 +11,14 @@ import numpy as np
 from private_gsd.errors import SearchError, WorkloadError
 from private_gsd.genetic.config import MOST_ROWS, whole_number
 from private_gsd.measurement import Measurements
-from private_gsd.workloads import Conjunctions, Functions, Halfspaces, Marginals, Predicates
+from private_gsd.workloads import (
+    Conjunctions,
+    Functions,
+    Halfspaces,
+    Marginals,
+    Predicates,
+    Sums,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,6 +35,7 @@ KINDS: dict[type[Family], str] = {
     Halfspaces: "halfspaces",
     Predicates: "conditions in SQL",
     Functions: "Python functions",
+    Sums: "sums",
 }
 
 
@@ -64,8 +73,14 @@ class Projector(Protocol):
     def check(self, workload: Workload) -> None:
         """Refuse queries that it cannot serve, by name, and an extra that is not installed."""
 
-    def misfit(self, workload: Workload) -> str | None:
-        """Why it cannot take measurements of all these groups at once, if it cannot."""
+    def misfit(self, workload: Workload, share: float = 1.0) -> str | None:
+        """Why it cannot take measurements of all these groups at once, if it cannot.
+
+        Args:
+            workload: The groups.
+            share: How much of the size that a model may have it may take, where that grows with
+                every group.
+        """
 
     def project(
         self,
@@ -93,7 +108,8 @@ def require_served(name: str, workload: Workload, served: tuple[type[Family], ..
     """Refuse families that a projector does not serve."""
     for family in workload.families:
         if not isinstance(family, served):
-            others = "gsd" if isinstance(family, Predicates | Functions) else "gsd or rap++"
+            relaxed = isinstance(family, Conjunctions | Halfspaces)
+            others = "gsd or rap++" if relaxed else "gsd"
             raise WorkloadError(
                 f"the projector {name!r} cannot serve "
                 f"{KINDS.get(type(family), type(family).__name__)} "
@@ -101,6 +117,17 @@ def require_served(name: str, workload: Workload, served: tuple[type[Family], ..
                 f"{', '.join(KINDS[each] for each in served)}. Leave them out, or use the "
                 f"projector {others}"
             )
+
+
+def require_finite(name: str, loss: float, learning_rate: float) -> float:
+    """A loss that is a number; a learning rate that is too large leaves the numbers there are."""
+    if not math.isfinite(loss):
+        raise SearchError(
+            f"the loss of the projector {name!r} is {loss}: its learning rate of "
+            f"{learning_rate:g} is too large; take a smaller one, as in "
+            f"{name}:learning_rate={learning_rate / 10:g}"
+        )
+    return loss
 
 
 def checked(measurements: Measurements, rows: int, seed: int) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from private_gsd.baselines.optional import gradients
-from private_gsd.baselines.projector import Projection, checked, require_served
+from private_gsd.baselines.projector import Projection, checked, require_finite, require_served
 from private_gsd.baselines.relaxed import Relaxation, Rows, too_many_queries
 from private_gsd.baselines.settings import check_settings
 from private_gsd.genetic.watch import Reason, Stopped, Watch
@@ -74,7 +74,7 @@ class RAPPlusPlus:
         gradients(self.name)
         require_served(self.name, workload, SERVED)
 
-    def misfit(self, workload: Workload) -> str | None:
+    def misfit(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
         """Why there would be too many queries."""
         return too_many_queries(workload, self.points)
 
@@ -93,7 +93,7 @@ class RAPPlusPlus:
         self.check(measurements.workload)
         tools = gradients(self.name)
         jnp = tools.jnp
-        points = rows // math.ceil(rows / self.points)
+        points = min(rows, self.points)
         watch = Watch(1.0, None, callback)
         relaxation = Relaxation(tools, measurements.workload, points)
         targets = jnp.asarray(measurements.shares[relaxation.queries], dtype=jnp.float32)
@@ -113,7 +113,7 @@ class RAPPlusPlus:
                         found, moments, done, value, norm = run(found, moments, sharpness, wanted)
                         left -= wanted
                         steps += int(done)
-                        loss = float(value)
+                        loss = require_finite(self.name, float(value), self.learning_rate)
                         small = float(norm) <= self.gradient
                         watch.report(steps, loss, whole=True)
                     if not small:

@@ -39,7 +39,7 @@ class GSD:
     def check(self, workload: Workload) -> None:
         """Every workload is served."""
 
-    def misfit(self, workload: Workload) -> str | None:  # noqa: ARG002
+    def misfit(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
         """Any groups will do together."""
         return None
 
@@ -84,7 +84,7 @@ def projector_of(spec: str) -> Projector:
     """
     if not isinstance(spec, str):
         raise SearchError(f"projector must be a name, not {spec!r}; there are {', '.join(NAMES)}")
-    name, _, rest = spec.partition(":")
+    name, _, rest = (each.strip() for each in spec.partition(":"))
     if name not in REGISTRY:
         raise SearchError(
             f"no projector is called {name!r}{did_you_mean(name, NAMES)}; there are "
@@ -94,12 +94,14 @@ def projector_of(spec: str) -> Projector:
     settings: dict[str, Any] = {}
     known: dict[str, Any] = {each.name: type(each.default) for each in fields(kind)}
     for part in rest.split(",") if rest else []:
-        key, _, value = part.partition("=")
+        key, _, value = (each.strip() for each in part.partition("="))
         if key not in known:
             words = f"its settings are {', '.join(known)}" if known else "it has no settings"
             raise SearchError(
                 f"projector {spec!r}: {name} has no {key!r}{did_you_mean(key, known)}; {words}"
             )
+        if key in settings:
+            raise SearchError(f"projector {spec!r}: {key} is given twice")
         try:
             settings[key] = known[key](value)
         except ValueError:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from private_gsd.baselines.drawing import draw_places
 from private_gsd.baselines.features import Atoms, tables_asked
 from private_gsd.baselines.products import (
     LARGEST,
@@ -221,12 +222,10 @@ class Relaxation:
         table = np.empty((number, len(self.schema)))
         values = np.asarray(self._values(rows), dtype=np.float64)
         for column, place in enumerate(self._discrete):
-            ends = np.cumsum(values[self._starts[column] : self._starts[column + 1]], axis=0)
-            share = rng.random(number) * ends[-1, which]
-            codes = (share[:, None] >= ends.T[which]).sum(axis=1).astype(float)
+            mine = values[self._starts[column] : self._starts[column + 1]]
+            codes = draw_places(mine, which, rng).astype(float)
             known = self.schema.columns[place]
             assert isinstance(known, Discrete)
-            codes = np.minimum(codes, len(ends) - 1)
             table[:, place] = np.where(codes == len(known.values), np.nan, codes)
         for column, place in enumerate(self._numeric):
             low, high = self._bounds[column]

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from private_gsd.forecast import Forecast
 
 SHOWN = 12
+WORDS = {
+    "mst": "all columns are measured, and a tree of pairs that is selected by their distance from "
+    "independent columns",
+    "aim": "all columns are measured, and in rounds what is farthest from the table so far, beyond "
+    "the noise of the first round",
+}
 
 
 def plan(
@@ -32,6 +38,7 @@ def plan(
     groups: options.Groups = 1,
     neighbours: options.NeighboursName = "replace-one",
     rows: options.Rows = 2000,
+    projector: options.ProjectorName = "gsd",
     every: options.Every = False,
     as_json: options.Json = False,
 ) -> None:
@@ -50,6 +57,7 @@ def plan(
         groups=groups,
         neighbours=neighbours,
         rows=rows,
+        projector=projector,
     )
     with output.notes_for_warnings(), output.run_progress("Counting rows"):
         forecast = synth.plan(options.table_of(data, query))
@@ -81,6 +89,11 @@ def show(forecast: Forecast, every: bool) -> None:
             f"{forecast.epochs} epochs of {forecast.mechanism.groups} "
             f"{'group' if forecast.mechanism.groups == 1 else 'groups'}, selected by their error "
             f"with noise of {forecast.selecting:,.3g} rows. Each group, if it is selected:"
+        )
+    if forecast.mechanism.name in WORDS:
+        say(
+            f"{WORDS[forecast.mechanism.name]}, with noise of {forecast.selecting:,.3g} rows on "
+            "their distance. Each group, if it is selected:"
         )
     table = Table(box=None, header_style="bold", pad_edge=False)
     for header, side in (

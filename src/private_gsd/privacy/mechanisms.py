@@ -125,15 +125,20 @@ def gaussian_scale(squared_sensitivity: float, units: int) -> float:
     return _least(scale, lambda each: gaussian_mechanism(each).map(sensitivity), rho)
 
 
-def selection_scale(units: int, k: int = 1) -> float:
-    """The least scale at which selecting k by scores of sensitivity 1 costs no more than the units.
+def selection_scale(units: int, k: int = 1, sensitivity: int = 1) -> float:
+    """The least scale at which selecting k by whole scores costs no more than the units.
 
-    Gumbel noise of scale 2/ε is the exponential mechanism, which is ε²/8-zCDP; so that the scale is
-    1/√(2ρ) for each of the k.
+    Gumbel noise of scale 2Δ/ε is the exponential mechanism, which is ε²/8-zCDP; so that the scale
+    is Δ/√(2ρ) for each of the k.
+
+    Args:
+        units: The budget.
+        k: How many are selected.
+        sensitivity: The most that any score can move, Δ.
     """
     rho = _positive(units)
-    scale = 1 / math.sqrt(2 * rho / k)
-    return _least(scale, lambda each: selection_mechanism(k, each).map(1), rho)
+    scale = sensitivity / math.sqrt(2 * rho / k)
+    return _least(scale, lambda each: selection_mechanism(k, each).map(sensitivity), rho)
 
 
 def _least(scale: float, cost: Any, rho: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from private_gsd.privacy.mechanisms import NoiseSource
     from private_gsd.workloads import Neighbours
 
+# Distances and penalties of selection end here, and weights: their product is exact in 64 bits.
+LARGEST_DISTANCE = 2**40
+LARGEST_WEIGHT = 2**20
 # How many groups a charge names before it only counts the rest.
 NAMED_GROUPS = 1000
 MAX_ROWS = 2**53
@@ -142,26 +146,121 @@ def select_groups(
     """
     # All of this before the charge, and the shares most of all: the sensitivity of a score is one
     # because they are shares, and rounding rows times them cannot overflow.
-    candidates = group_numbers(candidates, exact.workload.num_groups).tolist()
+    candidates, k, expected = _selectable(exact, shares, rows, candidates, k)
+    scale = selection_scale(units, k)
+    accountant.charge(
+        units, _told("noisy top-k", noise), [f"{k} of {len(candidates):,} groups"], neighbours
+    )
+    errors = np.abs(exact.counts - expected)
+    scores = np.maximum.reduceat(errors, exact.workload.offsets[:-1])
+    chosen = noise.top_k(scores[list(candidates)], k, scale)
+    return Selection(tuple(int(candidates[place]) for place in chosen), noise.private)
+
+
+def select_by_distance(
+    exact: ExactAnswers,
+    shares: NDArray[np.float64],
+    rows: int,
+    candidates: Sequence[int],
+    k: int,
+    units: int,
+    *,
+    weights: Sequence[int] | None = None,
+    penalties: Sequence[float] | None = None,
+    accountant: Accountant,
+    noise: NoiseSource,
+    neighbours: Neighbours = "replace-one",
+) -> Selection:
+    """Select the k groups whose answers are farthest from a synthetic table's, by noisy top-k.
+
+    The score of group r is ``w_r · (d_r - p_r)``, where ``d_r = Σ |count - round(rows · share)|``
+    is the L1 distance in rows over the queries of the group, ``w_r`` is a public weight and ``p_r``
+    a public penalty, such as the distance that noise alone would leave. Weights are whole and
+    penalties are rounded, so that scores are whole numbers, and exact.
+
+    Its sensitivity. Weights, penalties, shares and ``rows`` are the same for neighbouring tables,
+    and what is rounded are these alone. By the triangle inequality d_r moves by no more than
+    ``Σ |change of a count|``. Changes of counts are whole numbers z, for which |z| <= z²: that sum
+    is at most the *squared* L2 sensitivity of the group's counts, s_r, which the workload knows
+    exactly. (One table of a marginal with more than one cell: one row for another takes one from a
+    cell and adds one to another, 2; one row more or less, 1. A group of several tables, the levels
+    of a tree, has the sum over them.) To cut d_r off at a public number moves nothing further
+    apart. So a score moves by at most w_r · s_r, and no score of any candidate by more than the
+    largest of these, which is the sensitivity (in the largest norm) that the noise is for. It may
+    move up for one group and down for another; OpenDP's bound, ``selection_scale``, allows for it.
+
+    Args:
+        exact: The exact answers.
+        shares: What the synthetic table answers to all queries, as shares.
+        rows: The public number of rows (or the measured one).
+        candidates: The groups to select from.
+        k: How many.
+        units: The budget of the whole selection.
+        weights: For each candidate, a public weight, a whole number of at least 1; 1 by default.
+        penalties: For each candidate, a public number of rows of at least 0; 0 by default.
+        accountant: Charged before any noise is drawn.
+        noise: Where the noise comes from.
+        neighbours: Which tables count as neighbours; sets the sensitivity.
+    """
+    # All of this before the charge, as above.
+    candidates, k, expected = _selectable(exact, shares, rows, candidates, k)
+    weighed, taken = _public(len(candidates), weights, penalties)
+    squares = exact.workload.squared_sensitivities(neighbours)[candidates]
+    # What no neighbour can change (a table of one cell) is treated as if one could.
+    bounds = [
+        weight * max(1, math.ceil(square))
+        for weight, square in zip(weighed.tolist(), squares.tolist(), strict=True)
+    ]
+    scale = selection_scale(units, k, max(bounds))
+    accountant.charge(
+        units,
+        _told("noisy top-k by distance", noise),
+        [f"{k} of {len(candidates):,} groups"],
+        neighbours,
+    )
+    # No cell is farther apart than the cut, so that no sum of them overflows.
+    errors = np.minimum(np.abs(exact.counts - expected), LARGEST_DISTANCE // 4)
+    distances = np.add.reduceat(errors, exact.workload.offsets[:-1])[candidates]
+    beyond: NDArray[np.int64] = np.minimum(distances, LARGEST_DISTANCE) - taken
+    chosen = noise.top_k(weighed * beyond, k, scale)
+    return Selection(tuple(int(candidates[place]) for place in chosen), noise.private)
+
+
+def _selectable(
+    exact: ExactAnswers,
+    shares: NDArray[np.float64],
+    rows: int,
+    candidates: Sequence[int],
+    k: int,
+) -> tuple[list[int], int, NDArray[np.int64]]:
+    """The candidates, how many of them, and the counts that shares come to; if all make sense."""
+    numbers: list[int] = group_numbers(candidates, exact.workload.num_groups).tolist()
     if (exact.workload.units != 1).any():
         raise BudgetError(
             "the adaptive mechanism selects by errors of counts, and cannot select sums; measure "
             "them one-shot"
         )
-    k = whole("k", k, 1, len(candidates))
+    k = whole("k", k, 1, len(numbers))
     rows = whole("rows", rows, 1, MAX_ROWS)
     shares = np.asarray(shares, dtype=np.float64)
     if shares.shape != exact.counts.shape or not ((shares >= 0) & (shares <= 1)).all():
         raise BudgetError("shares must be one number from 0 to 1 for every query")
-    scale = selection_scale(units, k)
-    accountant.charge(
-        units, _told("noisy top-k", noise), [f"{k} of {len(candidates):,} groups"], neighbours
-    )
-    expected = np.rint(shares * rows).astype(np.int64)
-    errors = np.abs(exact.counts - expected)
-    scores = np.maximum.reduceat(errors, exact.workload.offsets[:-1])
-    chosen = noise.top_k(scores[list(candidates)], k, scale)
-    return Selection(tuple(int(candidates[place]) for place in chosen), noise.private)
+    return numbers, k, np.rint(shares * rows).astype(np.int64)
+
+
+def _public(
+    number: int, weights: Sequence[int] | None, penalties: Sequence[float] | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Weights and penalties of so many candidates, in whole numbers that cannot overflow."""
+    weighed = [1] * number if weights is None else list(weights)
+    taken = np.zeros(number) if penalties is None else np.asarray(penalties, dtype=np.float64)
+    if len(weighed) != number or taken.shape != (number,):
+        raise BudgetError(f"{number:,} candidates need as many weights and penalties")
+    checked = [whole("a weight", weight, 1, LARGEST_WEIGHT) for weight in weighed]
+    if not (taken >= 0).all():  # also not a number
+        raise BudgetError("penalties must be numbers of at least 0")
+    cut = np.rint(np.minimum(taken, LARGEST_DISTANCE)).astype(np.int64)
+    return np.array(checked, dtype=np.int64), cut
 
 
 def _told(mechanism: str, noise: NoiseSource) -> str:

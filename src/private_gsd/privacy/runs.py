@@ -148,6 +148,12 @@ class LedgerRun:
             charge = self._charge(connection, step)
             return None if charge is None else self._digest(connection, charge.id)
 
+    def paid(self, step: str) -> int | None:
+        """What a step has paid, if it has."""
+        with self.ledger.transaction() as connection:
+            charge = self._charge(connection, step)
+        return None if charge is None else charge.units
+
     def kept_at(self, digest: str) -> int:
         """The number of the charge for which one of the run's steps kept this; 0 if none did."""
         query = (

@@ -1,0 +1,120 @@
+"""Mechanisms by their names: what they spend, what that comes to, and how they run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from private_gsd.errors import MeasurementError
+from private_gsd.mechanism.adaptive import adaptive_units, run_adaptive
+from private_gsd.mechanism.aim import expect_aim, run_aim
+from private_gsd.mechanism.candidates import SELECTIVE
+from private_gsd.mechanism.mst import expect_mst, run_mst
+from private_gsd.mechanism.one_shot import run_one_shot
+from private_gsd.mechanism.terms import Expected
+from private_gsd.privacy.mechanisms import selection_scale
+from private_gsd.privacy.plan import plan_one_shot
+from private_gsd.privacy.release import NoisyTotal, release_total
+
+if TYPE_CHECKING:
+    from private_gsd.mechanism.terms import Mechanism, Outcome, Run
+    from private_gsd.privacy.budget import Budget
+    from private_gsd.workloads import Neighbours, Workload
+
+# The share of the budget that measuring the number of rows gets, where it is not public.
+COUNTING = 0.02
+# The number of that step; those of the epochs are counted from 0.
+COUNTING_STEP = 2**31
+
+
+def run(mechanism: Mechanism, what: Run) -> Outcome:
+    """Spend the budget, and make a table of what was measured."""
+    counting, rest = count_and_rest(what.budget, what.neighbours)
+    total = _count_rows(what, counting)
+    what = replace(what, budget=rest)
+    if mechanism.name == "one-shot":
+        return run_one_shot(what, total)
+    if mechanism.name == "adaptive":
+        return run_adaptive(mechanism, what, total)
+    return run_mst(what, total) if mechanism.name == "mst" else run_aim(what, total)
+
+
+def planned_units(
+    mechanism: Mechanism,
+    workload: Workload,
+    budget: Budget,
+    neighbours: Neighbours = "replace-one",
+) -> int:
+    """All that a run will spend.
+
+    Args:
+        mechanism: How.
+        workload: What may be measured (see ``measurable``).
+        budget: The budget.
+        neighbours: Which tables count as neighbours.
+    """
+    if mechanism.name in SELECTIVE:
+        expected(mechanism, workload, workload, budget, neighbours)  # a budget too small says so
+        return budget.units
+    counting, rest = count_and_rest(budget, neighbours)
+    if mechanism.name == "one-shot":
+        return counting + sum(plan_one_shot(workload, rest, neighbours=neighbours).units)
+    selecting, measuring = adaptive_units(mechanism, workload, rest)
+    return counting + sum(selecting) + sum(map(sum, measuring))
+
+
+def expected(
+    mechanism: Mechanism,
+    workload: Workload,
+    asked: Workload,
+    budget: Budget,
+    neighbours: Neighbours = "replace-one",
+) -> Expected:
+    """What a mechanism would do with a budget, as far as that is known before.
+
+    Args:
+        mechanism: How.
+        workload: What may be measured (see ``measurable``).
+        asked: The questions.
+        budget: The budget.
+        neighbours: Which tables count as neighbours.
+    """
+    _, rest = count_and_rest(budget, neighbours)
+    if mechanism.name == "one-shot":
+        return Expected(plan_one_shot(workload, rest, neighbours=neighbours).units, 1, 0.0)
+    if mechanism.name == "mst":
+        return expect_mst(workload, rest, neighbours)
+    if mechanism.name == "aim":
+        return expect_aim(workload, asked, rest, neighbours)
+    selecting, measuring = adaptive_units(mechanism, workload, rest)
+    scale = selection_scale(selecting[0], len(measuring[0]))
+    return Expected([measuring[0][0]] * workload.num_groups, len(selecting), scale)
+
+
+def count_and_rest(budget: Budget, neighbours: Neighbours) -> tuple[int, Budget]:
+    """What measuring the number of rows gets, where it is not public, and the rest."""
+    if neighbours == "replace-one":
+        return 0, budget
+    counting, _ = budget.split([COUNTING, 1 - COUNTING])
+    return counting, replace(budget, units=budget.units - counting)
+
+
+def _count_rows(what: Run, units: int) -> NoisyTotal | None:
+    """The number of rows, measured where it is not public."""
+    if what.neighbours == "replace-one":
+        return None
+    known = what.checkpoint.total()
+    if known is None:
+        if what.checkpoint.measurements() is not None or what.checkpoint.epochs():
+            raise MeasurementError("the number of rows is gone, and what was made of it is there")
+        known = release_total(
+            what.exact(),
+            units,
+            accountant=what.pay("number of rows"),
+            noise=what.noise(COUNTING_STEP),
+        )
+        what.checkpoint.keep_total(known, partial(what.keep, "number of rows"))
+    else:
+        what.check(["number of rows"], "total")
+    return known
