@@ -35,6 +35,9 @@ MAX_TRIPLE_CELLS = 2**20
 DROWNED = 0.2
 # A workload that a user names is measured adaptively where one-shot noise is more than this share.
 ADAPTIVE = 0.5
+# A table has so many rows within one standard deviation of the noise; within bounds.
+ROWS_PER_SCALE = 10
+ROWS = 2000, 8000
 
 
 def choose_specs(schema: Schema, budget: Budget, rows: int) -> list[str]:
@@ -62,6 +65,17 @@ def choose_mechanism(
     if noise_share(workload, budget, rows) > ADAPTIVE and (workload.units == 1).all():
         return Mechanism(name="adaptive", epochs=10, groups=1, split=split)
     return Mechanism(name="one-shot", split=split)
+
+
+def choose_rows(workload: Workload, budget: Budget, rows: int) -> int:
+    """How many rows to make: so many that one of them is little beside the noise.
+
+    Args:
+        workload: The questions.
+        budget: What they may cost.
+        rows: The public number of rows.
+    """
+    return int(np.clip(ROWS_PER_SCALE / noise_share(workload, budget, rows), *ROWS))
 
 
 def check_fits(
