@@ -1,0 +1,167 @@
+"""Figure 2: the error by generation, with and without crossover.
+
+Five categorical columns of 1,000 values each, 2,000 rows. The paper says of them only that they are
+sparse; here each column has 20 of its values, drawn at random. The targets are exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from experiments.drawing import figure
+from experiments.experiment import Config, Experiment, Row, Settings
+from private_gsd import Categorical, GeneticConfig, Measurements, Schema, evolve
+from private_gsd.answering import count
+from private_gsd.workloads import categorical_marginals
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from experiments.data import Data
+
+COLUMNS, VALUES, USED, ROWS = 5, 1000, 20, 2000
+POINTS = 150
+
+
+@dataclass(frozen=True, kw_only=True)
+class Convergence(Config):
+    """How long, and with which populations.
+
+    Attributes:
+        generations: The most.
+        populations: Pairs of mutations and crossovers.
+    """
+
+    generations: int = 200_000
+    populations: tuple[tuple[int, int], ...] = ((200, 0), (100, 100))
+
+
+def plan(config: Convergence, data: Data | None) -> list[Settings]:
+    """A run for each population and seed."""
+    return [
+        {
+            "mutations": mutations,
+            "crossovers": crossovers,
+            "generations": config.generations,
+            "seed": seed,
+        }
+        for mutations, crossovers in config.populations
+        for seed in range(config.seeds)
+    ]
+
+
+def sparse_columns(seed: int) -> Measurements:
+    """The exact histograms of a sparse table, as if they were measured."""
+    schema = Schema(
+        Categorical(f"column {place + 1}", values=range(VALUES)) for place in range(COLUMNS)
+    )
+    rng = np.random.default_rng(seed)
+    table = np.column_stack(
+        [rng.choice(rng.choice(VALUES, USED, replace=False), ROWS) for _ in range(COLUMNS)]
+    ).astype(np.float64)
+    workload = categorical_marginals(schema, 1)
+    counts = count(workload, table).astype(np.float64)
+    return Measurements(workload, counts, np.full(COLUMNS, 0.01), ROWS, ("",) * COLUMNS, False)
+
+
+def perform(run: Settings, data: Data | None) -> list[Row]:
+    """The error after some of the generations, thinned so that a curve is left."""
+    config = GeneticConfig.paper(
+        rows=ROWS,
+        mutations=run["mutations"],
+        crossovers=run["crossovers"],
+        generations=run["generations"],
+        elites=2,
+    )
+    found = evolve(sparse_columns(run["seed"]), config, seed=run["seed"], threads=1)
+    history = found.history
+    ends = np.geomspace(1, found.generations, POINTS)
+    places = np.searchsorted([step.generation for step in history], ends)
+    kept = [history[place] for place in dict.fromkeys(places.clip(0, len(history) - 1).tolist())]
+    return [
+        {
+            "generation": step.generation,
+            "l2_error": float(np.sqrt(step.loss)),
+            "seconds": step.seconds,
+        }
+        for step in kept
+    ]
+
+
+def name_of(row: Row) -> str:
+    """A population in words."""
+    return f"P_mut = {row['mutations']}, P_cross = {row['crossovers']}"
+
+
+def summary(rows: Sequence[Row]) -> list[Row]:
+    """For each population: when each tenth of the first error is reached, and the last error."""
+    table = []
+    for name in dict.fromkeys(map(name_of, rows)):
+        for seed in dict.fromkeys(row["seed"] for row in rows):
+            curve = [row for row in rows if name_of(row) == name and row["seed"] == seed]
+            if curve:
+                last = curve[-1]
+                table.append(
+                    {
+                        "population": name,
+                        "seed": seed,
+                        "generations_to_half": reached(curve, 2),
+                        "generations_to_a_tenth": reached(curve, 10),
+                        "generations_to_a_hundredth": reached(curve, 100),
+                        "generations": last["generation"],
+                        "l2_error": last["l2_error"],
+                        "seconds": last["seconds"],
+                    }
+                )
+    return table
+
+
+def reached(curve: Sequence[Row], part: int) -> int | str:
+    """The first generation that was looked at with so small a part of the first error."""
+    wanted = curve[0]["l2_error"] / part
+    return next((int(row["generation"]) for row in curve if row["l2_error"] <= wanted), "never")
+
+
+def draw(rows: Sequence[Row], path: Path) -> None:
+    """A line for each population; several seeds are thin lines."""
+    with figure(path, 1, 1, 4.6, 3.0) as panels:
+        panel = panels[0, 0]
+        looks = (("-", "#0072b2"), (":", "#d55e00"), ("--", "#009e73"))
+        for number, name in enumerate(dict.fromkeys(map(name_of, rows))):
+            dashes, colour = looks[number % len(looks)]
+            for seed in sorted({row["seed"] for row in rows}):
+                curve = [row for row in rows if name_of(row) == name and row["seed"] == seed]
+                steps = [row["generation"] for row in curve]
+                panel.plot(
+                    steps,
+                    [row["l2_error"] for row in curve],
+                    linestyle=dashes,
+                    color=colour,
+                    linewidth=1.4,
+                    label=name if seed == 0 else None,
+                )
+        panel.set_xlabel("generation")
+        panel.set_ylabel("L2 error of all 1-way marginals")
+        panel.set_ylim(bottom=0)
+        panel.ticklabel_format(axis="x", style="plain")
+        panel.legend()
+
+
+EXPERIMENT = Experiment(
+    name="convergence",
+    shows="Figure 2: error by generation, with and without crossover",
+    claim="With crossover the search converges exponentially faster than with mutations alone.",
+    full=Convergence(),
+    quick=Convergence(
+        generations=10_000, seeds=1, reduced=("one seed, and at most 10,000 generations",)
+    ),
+    plan=plan,
+    perform=perform,
+    draw=draw,
+    summary=summary,
+    uses_data=False,
+)
