@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
 def main(words: Sequence[str] | None = None) -> int:
     """Run what was asked for; returns the exit code."""
     options = parser().parse_args(words)
-    console = Console(soft_wrap=True)
+    console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 160)
     if options.name == "list":
         table = Table("name", "shows", "the paper's claim")
         for each in EXPERIMENTS.values():

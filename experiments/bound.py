@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from experiments.comparison import EPSILONS
 from experiments.data import Data
-from experiments.drawing import below, figure
+from experiments.drawing import below, figure, log_axis
 from experiments.experiment import Config, Experiment, Row, Settings, averages
 from private_gsd import Sweep
 from private_gsd.schema import Discrete
@@ -133,8 +133,8 @@ def draw(rows: Sequence[Row], path: Path) -> None:
                 panel.plot(
                     places, most, color="#555555", linestyle="--", label="Theorem 4.2, constant 1"
                 )
-                panel.set_xscale("log")
                 panel.set_yscale("log")
+                log_axis(panel, places)
                 panel.set_xlabel(words)
                 if column == 0:
                     panel.set_ylabel(f"{data}\nroot-mean-square error")

@@ -131,7 +131,7 @@ def best(rows: Sequence[Row]) -> list[Row]:
     measured = averages(
         rows,
         ("data", "system", "epsilon", "epochs"),
-        ("max", "mean", "rms", "search_seconds", "seconds"),
+        ("max", "mean", "rms", "search_seconds", "seconds", "cpu_seconds"),
     )
     found: dict[tuple[Any, ...], list[Row]] = {}
     for key, row in measured.items():
@@ -145,7 +145,9 @@ def best(rows: Sequence[Row]) -> list[Row]:
             if least["epochs"]:
                 row[f"epochs_for_{measure}"] = least["epochs"]
         row["runs"] = sum(each["runs"] for each in tried)
-        row["seconds_a_run"] = sum(each["seconds"] * each["runs"] for each in tried) / row["runs"]
+        for name in ("seconds", "cpu_seconds"):
+            total = sum(each[name] * each["runs"] for each in tried)
+            row[f"{name}_a_run"] = total / row["runs"]
         table.append(row)
     return table
 

@@ -82,6 +82,19 @@ def below(panel: Any, names: int) -> None:
     panel.figure.legend(lines, labels, loc="outside lower center", ncols=min(names, 5))
 
 
+def few_ticks() -> Any:
+    """So few numbers on an axis that they do not touch."""
+    ticker = require("matplotlib.ticker", what="Drawing", extra="experiments")
+    return ticker.MaxNLocator(5)
+
+
+def log_axis(panel: Any, places: Sequence[float]) -> None:
+    """A logarithmic horizontal axis with the places that were measured, and no others."""
+    panel.set_xscale("log")
+    panel.set_xticks(list(places), [f"{place:,g}" for place in places], size=7)
+    panel.minorticks_off()
+
+
 def error_curves(
     rows: Sequence[Row],
     path: Path,

@@ -102,7 +102,8 @@ def run_all(
 def told(named: Named | None, settings: Settings, found: dict[str, Any], row: Row) -> Row:
     """A row of results with what it belongs to; the run's own time unless it says another."""
     start = {} if named is None else {"data": named.name}
-    return {**start, **settings, "seconds": found["seconds"], **row}
+    times = {name: found[name] for name in ("seconds", "cpu_seconds")}
+    return {**start, **settings, **times, **row}
 
 
 def run_one(number: int, run: Planned, folder: Path) -> tuple[int, str]:
@@ -110,10 +111,10 @@ def run_one(number: int, run: Planned, folder: Path) -> tuple[int, str]:
     from experiments.registry import EXPERIMENTS  # the registry knows those who run things
 
     experiment = EXPERIMENTS[run.experiment]
-    begin = time.perf_counter()
+    begin = work = 0.0
     try:
         data = None if run.data is None else prepared(experiment, run.data)
-        begin = time.perf_counter()
+        begin, work = time.perf_counter(), time.process_time()
         rows = experiment.perform(run.settings, data)
     except GsdError as error:
         return number, str(error)
@@ -124,6 +125,7 @@ def run_one(number: int, run: Planned, folder: Path) -> tuple[int, str]:
         "data": None if run.data is None else run.data.name,
         "settings": run.settings,
         "seconds": time.perf_counter() - begin,
+        "cpu_seconds": time.process_time() - work,
         "rows": rows,
     }
     keep_run(folder, run.key, document)
