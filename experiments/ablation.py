@@ -6,6 +6,8 @@ tree: of the employment task these are 10,570, which is what the paper's table o
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -42,9 +44,17 @@ def measured(data: Data, epsilon: float, seed: int) -> Measurements:
 
 
 def searched(data: Data, epsilon: float, seed: int, **settings: Any) -> list[Row]:
-    """One search with Algorithm 1: its errors, and how long it took."""
+    """One search with Algorithm 1: its errors, and how long the processor worked at it.
+
+    The search has one thread: on an idle machine this is the time that it takes, and on a busy one
+    it does not count what others take.
+    """
     noisy = measured(data, epsilon, seed)
-    found = evolve(noisy, GeneticConfig.paper(**settings), seed=seed, threads=1)
+    config = GeneticConfig.paper(**settings)
+    evolve(noisy, replace(config, generations=0), seed=seed, threads=1)  # loads the kernels
+    begin = time.process_time()
+    found = evolve(noisy, config, seed=seed, threads=1)
+    took = time.process_time() - begin
     workload = noisy.workload
     made = count(workload, found.matrix) / len(found.matrix)
     true = count(workload, data.matrix) / len(data.matrix)
@@ -55,7 +65,7 @@ def searched(data: Data, epsilon: float, seed: int, **settings: Any) -> list[Row
             "mean": errors.mean,
             "max": errors.max,
             "l2_of_loss": float(np.sqrt(((noisy.shares - made) ** 2).sum())),
-            "search_seconds": found.seconds,
+            "search_seconds": took,
             "generations_run": found.generations,
             "reason": found.reason,
         }

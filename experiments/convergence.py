@@ -158,7 +158,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
             panel.xaxis.set_major_locator(few_ticks())
             panel.xaxis.set_major_formatter("{x:,.0f}")
         panels[0, 0].set_ylabel("L2 error of all 1-way marginals")
-        below(panels[0, 0], len(names))
+        below(panels[0, 0], len(kinds))
 
 
 EXPERIMENT = Experiment(

@@ -76,10 +76,10 @@ def style(name: str, number: int = 0) -> dict[str, str]:
     return {"color": colour, "marker": mark}
 
 
-def below(panel: Any, names: int) -> None:
-    """One legend under all panels."""
+def below(panel: Any, beside: int) -> None:
+    """One legend under all panels, of a panel's lines, so many beside each other."""
     lines, labels = panel.get_legend_handles_labels()
-    panel.figure.legend(lines, labels, loc="outside lower center", ncols=min(names, 5))
+    panel.figure.legend(lines, labels, loc="outside lower center", ncols=beside)
 
 
 def few_ticks() -> Any:
@@ -129,6 +129,8 @@ def error_curves(
                     )
                     if found:
                         panel.plot(*zip(*found, strict=True), label=system, **style(system, number))
+                places = sorted({row[by] for row in rows if row[across] == kind})
+                panel.set_xticks(places, [f"{place:g}" for place in places])
                 panel.set_ylim(bottom=0)
                 panel.ticklabel_format(axis="y", scilimits=(-3, 4))
                 if line == 0:
