@@ -119,7 +119,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     """A row of panels for each data set: by ε, by N, by N'."""
     table = summary(rows)
     kinds = list(dict.fromkeys(row["data"] for row in table))
-    with figure(path, len(kinds), len(AXES), 2.9, 2.4) as panels:
+    with figure(path, len(kinds), len(AXES), 3.3, 2.4) as panels:
         for line, data in enumerate(kinds):
             for column, (axis, words) in enumerate(AXES.items()):
                 panel = panels[line, column]

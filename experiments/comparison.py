@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.drawing import error_curves
 from experiments.experiment import Config, Experiment, Row, Settings, averages
 from private_gsd import Sweep
+from private_gsd.errors import GsdError
 from private_gsd.workloads.specs import workload_of
 
 if TYPE_CHECKING:
@@ -66,6 +67,10 @@ class Comparison(Config):
 
 def plan(config: Comparison, data: Data | None) -> list[Settings]:
     """A run for each system, budget, number of epochs and seed."""
+    known = [system.name for system in config.systems]
+    for name in config.only:
+        if name not in known:
+            raise GsdError(f"there is no {name} here; there are {', '.join(known)}")
     kind, _, rest = config.workload.partition(":")
     workload = f"{kind}:{config.queries or rest}"
     return [

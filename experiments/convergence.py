@@ -6,6 +6,7 @@ sparse; here each column has 2 or 20 of its values, drawn at random. The targets
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -130,9 +131,14 @@ def curve_of(rows: Sequence[Row], used: int, name: str, seed: int) -> list[Row]:
 
 
 def reached(curve: Sequence[Row], part: int) -> int | str:
-    """The first generation that was looked at with so small a part of the first error."""
+    """When so small a part of the first error is reached, on the lines between the points."""
     wanted = curve[0]["l2_error"] / part
-    return next((int(row["generation"]) for row in curve if row["l2_error"] <= wanted), "never")
+    for before, after in itertools.pairwise(curve):
+        if after["l2_error"] <= wanted:
+            fallen = (before["l2_error"] - wanted) / (before["l2_error"] - after["l2_error"])
+            step = after["generation"] - before["generation"]
+            return int(round(before["generation"] + fallen * step))
+    return "never"
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:

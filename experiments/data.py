@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,14 +89,20 @@ class Data:
         order = np.random.default_rng(SPLIT_SEED).permutation(len(self.matrix))
         cut = round(TRAIN_SHARE * len(order))
         train, held = np.sort(order[:cut]), np.sort(order[cut:])
-        return Data(self.name, self.schema, self.matrix[train], self.matrix[held], self.targets)
+        return replace(self, matrix=self.matrix[train], held=self.matrix[held])
 
     def without(self, names: tuple[str, ...]) -> Data:
         """Without some columns."""
         kept = [place for place, name in enumerate(self.schema.names) if name not in names]
         schema = self.schema.select(self.schema.names[place] for place in kept)
         targets = tuple(name for name in self.targets if name not in names)
-        return Data(self.name, schema, self.matrix[:, kept], self.held[:, kept], targets)
+        return replace(
+            self,
+            schema=schema,
+            matrix=self.matrix[:, kept],
+            held=self.held[:, kept],
+            targets=targets,
+        )
 
     def categories(self) -> Data:
         """The discrete columns alone."""
@@ -105,7 +111,7 @@ class Data:
     def first(self, rows: int, seed: int) -> Data:
         """So many of the rows, drawn at random."""
         chosen = np.random.default_rng(seed).permutation(len(self.matrix))[:rows]
-        return Data(self.name, self.schema, self.matrix[chosen], self.held, self.targets)
+        return replace(self, matrix=self.matrix[chosen])
 
 
 def name_data(source: str, schema: str | None = None) -> Named:

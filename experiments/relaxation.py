@@ -54,7 +54,7 @@ def perform(settings: Settings, data: Data | None) -> list[Row]:
 def shares(values: np.ndarray) -> list[float]:
     """A histogram; a number that is a bin's edge but for rounding is in the bin above it."""
     found: list[float] = (
-        np.histogram(values + 1e-4, bins=BINS, range=(0, 1.001))[0] / len(values)
+        np.histogram(np.minimum(values + 1e-4, 1), bins=BINS, range=(0, 1))[0] / len(values)
     ).tolist()
     return found
 

@@ -240,6 +240,14 @@ def test_an_option_that_an_experiment_does_not_have(
     assert "convergence has no --epsilons" in capsys.readouterr().out
 
 
+def test_a_system_that_is_not_there(
+    people: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["oneshot_tree", "--quick", *people, "--only", "RAP++", "--out", str(tmp_path)]
+    assert main(words) == 1
+    assert "there is no RAP++ here; there are GSD, RP, GN" in capsys.readouterr().out
+
+
 def test_a_file_without_a_schema(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=re.escape("--schema FILE.toml")):
         data.name_data(str(tmp_path / "unknown.csv"))
