@@ -137,7 +137,8 @@ def reached(curve: Sequence[Row], part: int) -> int | str:
         if after["l2_error"] <= wanted:
             fallen = (before["l2_error"] - wanted) / (before["l2_error"] - after["l2_error"])
             step = after["generation"] - before["generation"]
-            return int(round(before["generation"] + fallen * step))
+            place: float = before["generation"] + fallen * step
+            return round(place)
     return "never"
 
 
