@@ -63,14 +63,15 @@ def perform(run: Settings, data: Data | None) -> list[Row]:
 def summary(rows: Sequence[Row]) -> list[Row]:
     """The paper's table: least and largest mean error and time of each data set."""
     table = []
-    for data in dict.fromkeys(row["data"] for row in rows):
-        mine = [row for row in rows if row["data"] == data]
+    for data, epsilon in dict.fromkeys((row["data"], row["epsilon"]) for row in rows):
+        mine = [row for row in rows if (row["data"], row["epsilon"]) == (data, epsilon)]
         found = averages(mine, ("mutations", "crossovers"), ("mean", "search_seconds")).values()
         errors = [row["mean"] for row in found]
         times = [row["search_seconds"] for row in found]
         table.append(
             {
                 "data": data,
+                "epsilon": epsilon,
                 "queries": mine[0]["queries"],
                 "min_mean_error": min(errors),
                 "max_mean_error": max(errors),
@@ -82,11 +83,11 @@ def summary(rows: Sequence[Row]) -> list[Row]:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Heat maps of time and of error, a column for each data set."""
-    kinds = list(dict.fromkeys(row["data"] for row in rows))
+    """Heat maps of time and of error, a column for each data set and budget."""
+    kinds = list(dict.fromkeys((row["data"], row["epsilon"]) for row in rows))
     with figure(path, 2, len(kinds), 3.6, 2.7) as panels:
-        for column, data in enumerate(kinds):
-            mine = [row for row in rows if row["data"] == data]
+        for column, (data, epsilon) in enumerate(kinds):
+            mine = [row for row in rows if (row["data"], row["epsilon"]) == (data, epsilon)]
             found = averages(mine, ("mutations", "crossovers"), ("mean", "search_seconds"))
             across = sorted({row["mutations"] for row in mine})
             down = sorted({row["crossovers"] for row in mine}, reverse=True)
@@ -101,7 +102,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
                     cells(found, field),
                     show.format,
                 )
-                panel.set_title(f"{data}: {words}")
+                panel.set_title(f"{data}, ε = {epsilon:g}\n{words}")
                 panel.set_xlabel("mutations, P_mut")
                 panel.set_ylabel("crossovers, P_cross")
 

@@ -64,18 +64,19 @@ def perform(run: Settings, data: Data | None) -> list[Row]:
 
 def summary(rows: Sequence[Row]) -> list[Row]:
     """The paper's table, long: means over seeds."""
-    by = ("data", "mutation_rate", "crossover_rate")
+    by = ("data", "epsilon", "mutation_rate", "crossover_rate")
     return list(averages(rows, by, ("mean", "l2_of_loss", "search_seconds")).values())
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Error and time by both rates, a column for each data set."""
-    kinds = list(dict.fromkeys(row["data"] for row in rows))
+    """Error and time by both rates, a column for each data set and budget."""
+    kinds = list(dict.fromkeys((row["data"], row["epsilon"]) for row in rows))
     with figure(path, 2, len(kinds), 3.8, 2.7) as panels:
-        for column, data in enumerate(kinds):
+        for column, (data, epsilon) in enumerate(kinds):
             found = {
                 (row["mutation_rate"], row["crossover_rate"]): row
-                for row in summary([row for row in rows if row["data"] == data])
+                for row in summary(rows)
+                if (row["data"], row["epsilon"]) == (data, epsilon)
             }
             across = sorted({mutation for mutation, _ in found})
             down = sorted({crossover for _, crossover in found})
@@ -90,7 +91,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
                     cells(found, field),
                     show.format,
                 )
-                panel.set_title(f"{data}: {words}")
+                panel.set_title(f"{data}, ε = {epsilon:g}\n{words}")
                 panel.set_xlabel("mutation rate")
                 panel.set_ylabel("crossover rate")
 
