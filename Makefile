@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help install demo test lint format bench clean
+.PHONY: help install demo test lint format bench experiments clean
 
 help:
 	@echo "make demo    show what private-gsd does, on simulated data"
@@ -12,6 +12,7 @@ help:
 	@echo "make install set up .venv for development (the two above do it themselves)"
 	@echo "make format  format the code and sort its imports"
 	@echo "make bench   run the benchmarks"
+	@echo "make experiments DATA=FILE.csv  the paper's figures and tables (an hour); QUICK=1 for a look"
 	@echo "make clean   remove .venv, caches and the demo's output"
 
 $(VENV)/created:
@@ -57,6 +58,11 @@ bench: install
 	@$(BIN)/python -m benchmarks.endtoend
 	@$(BIN)/python -m benchmarks.predicates
 	@$(BIN)/python -m benchmarks.scale
+
+DATA ?= census
+RESULTS ?= results
+experiments: install
+	@$(BIN)/python -m experiments all --data $(DATA) --out $(RESULTS) $(if $(QUICK),--quick)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo
