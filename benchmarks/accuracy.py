@@ -50,6 +50,7 @@ SYSTEMS: dict[str, list[dict[str, Any]]] = {
     "AIM": [{"mechanism": "aim", "projector": "pgm", "rows": 0}],
 }
 OURS = "ours"
+DEFAULT_ROWS = 5000
 
 
 @lru_cache(maxsize=2)
@@ -77,18 +78,13 @@ def counted(data: str, part: str, workload: str) -> Any:
 
 def settings_of(run: dict[str, Any]) -> dict[str, Any]:
     """What a sweep is told."""
-    from private_gsd.choice import choose_mechanism, choose_rows
-    from private_gsd.privacy.budget import Budget
+    from private_gsd.choice import choose_mechanism
 
     settings = dict(run["settings"])
     sweep = counted(run["data"], run["part"], run["workload"])
     rows = len(tables(run["data"], run["part"])[1])
     if settings.get("mechanism") == "auto":
-        budget = Budget.from_epsilon(run["epsilon"], sweep.delta)
-        chosen = choose_mechanism(sweep.workload, budget, rows)
-        settings |= {"mechanism": chosen.name, "rows": choose_rows(sweep.workload, budget, rows)}
-        if chosen.name == "adaptive":
-            settings |= {"epochs": chosen.epochs, "groups": chosen.groups}
+        settings |= {"mechanism": choose_mechanism(sweep.workload).name, "rows": DEFAULT_ROWS}
     settings["rows"] = settings["rows"] or rows
     return settings
 

@@ -91,13 +91,17 @@ def prepared(make: Callable[[Schema], Workload], data: str | None, algorithm: An
     """Measurements, and compiled kernels."""
     measurements = measured(make, data)
     for rows in (10, 9000) if algorithm == "fast" else (10,):
-        evolve(measurements, GeneticConfig(rows=rows, generations=1, algorithm=algorithm))
+        evolve(
+            measurements, GeneticConfig(rows=rows, generations=1, algorithm=algorithm, smooth=False)
+        )
     return measurements
 
 
 def fast(rows: int, threads: int, measurements: Measurements) -> tuple[int, dict[str, Any]]:
-    """The default search."""
-    found = evolve(measurements, GeneticConfig(rows=rows, weights="equal"), threads=threads)
+    """The fast search, for the noisy answers."""
+    found = evolve(
+        measurements, GeneticConfig(rows=rows, weights="equal", smooth=False), threads=threads
+    )
     details = {
         "loss": found.loss,
         "generations": found.generations,

@@ -54,6 +54,7 @@ from private_gsd.workloads.specs import default_specs, workload_of
 SCHEMA = datasets.census_schema().select(["sex", "age", "marital", "citizen", "tenure"])
 TABLE = datasets.census(800, seed=2).select(SCHEMA.names)
 SMALL: dict[str, Any] = {"rows": 60, "threads": 1, "mechanism": "one-shot"}
+LAYERED: dict[str, Any] = {**SMALL, "mechanism": "layered", "workload": ["categorical:3"]}
 ADAPTIVE: dict[str, Any] = {
     **SMALL,
     "mechanism": "adaptive",
@@ -144,17 +145,16 @@ def noise_of(workload: Workload, budget: Budget) -> float:
 
 
 def test_auto_chooses_a_mechanism_from_public_facts() -> None:
-    """Adaptive where one-shot noise on a workload that was named is more than half of the rows."""
-    workload, budget = workload_of(SCHEMA, ["categorical:2"]), Budget.from_epsilon(1.0, 1e-6)
-    noise = noise_of(workload, budget)
-    assert choose_mechanism(workload, budget, int(2.1 * noise)).name == "one-shot"
-    assert choose_mechanism(workload, budget, int(1.9 * noise)).name == "adaptive"
-    for epsilon, specs, name in (
+    """Layered where three columns are asked together, one-shot elsewhere."""
+    for specs, name in ((["categorical:2"], "one-shot"), (["categorical:3"], "layered")):
+        assert choose_mechanism(workload_of(SCHEMA, specs)).name == name
+    cases: list[tuple[float, list[str] | None, str]] = [
         (10.0, ["categorical:2"], "one-shot"),
-        (0.02, ["categorical:2"], "adaptive"),
+        (0.02, ["categorical:3"], "layered"),
         (0.02, None, "one-shot"),
-    ):
-        synth = Synthesizer(SCHEMA, epsilon, workload=specs, rows=60)
+    ]
+    for epsilon, asked, name in cases:
+        synth = Synthesizer(SCHEMA, epsilon, workload=asked, rows=60)
         assert synth.fit(TABLE).release.settings["mechanism"] == name
 
 
@@ -228,7 +228,9 @@ def outcome(folder: Path, ledger: Path) -> tuple[Any, ...]:
     return release.synthetic.to_pylist(), measured.counts.tolist(), release.epochs(), charges
 
 
-@pytest.mark.parametrize("settings", [SMALL, ADAPTIVE], ids=["one-shot", "adaptive"])
+@pytest.mark.parametrize(
+    "settings", [SMALL, LAYERED, ADAPTIVE], ids=["one-shot", "layered", "adaptive"]
+)
 def test_a_run_killed_at_any_step_goes_on_as_if_it_was_not(
     settings: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -974,7 +976,7 @@ def test_a_relative_folder_stays_where_it_was(
 
 def test_settings_by_name() -> None:
     synth = Synthesizer(SCHEMA, epsilon=1.0)
-    assert synth.get_params()["rows"] == 2000
+    assert synth.get_params()["rows"] == 5000
     assert synth.set_params(rows=50, release="here").get_params()["release"] == "here"
     with pytest.raises(ReleaseError, match="no setting is called 'row'"):
         synth.set_params(row=3)

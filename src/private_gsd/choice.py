@@ -14,14 +14,20 @@ import numpy as np
 
 from private_gsd.baselines import projector_of
 from private_gsd.errors import WorkloadError
-from private_gsd.mechanism import SELECTIVE, Mechanism, is_picky, single_columns
+from private_gsd.mechanism import (
+    AT_ONCE,
+    SELECTIVE,
+    Mechanism,
+    is_picky,
+    measurable,
+    single_columns,
+)
 from private_gsd.privacy.plan import plan_one_shot
 from private_gsd.schema import Discrete
 from private_gsd.workloads.specs import default_specs, workload_of
 
 if TYPE_CHECKING:
     from private_gsd.baselines import Projector
-    from private_gsd.mechanism import Split
     from private_gsd.privacy.budget import Budget
     from private_gsd.schema import Schema
     from private_gsd.workloads import Workload
@@ -33,11 +39,6 @@ MAX_TRIPLES = 1000
 MAX_TRIPLE_CELLS = 2**20
 # Pairs are given up for single columns where the noise on theirs is more than this share.
 DROWNED = 0.2
-# A workload that a user names is measured adaptively where one-shot noise is more than this share.
-ADAPTIVE = 0.5
-# A table has so many rows within one standard deviation of the noise; within bounds.
-ROWS_PER_SCALE = 10
-ROWS = 2000, 8000
 
 
 def choose_specs(schema: Schema, budget: Budget, rows: int) -> list[str]:
@@ -58,24 +59,18 @@ def choose_specs(schema: Schema, budget: Budget, rows: int) -> list[str]:
     return default_specs(schema, 1) if drowned else pairs
 
 
-def choose_mechanism(
-    workload: Workload, budget: Budget, rows: int, split: Split = "half"
-) -> Mechanism:
-    """One-shot, or adaptive where one-shot noise would drown everything."""
-    if noise_share(workload, budget, rows) > ADAPTIVE and (workload.units == 1).all():
-        return Mechanism(name="adaptive", epochs=10, groups=1, split=split)
-    return Mechanism(name="one-shot", split=split)
+def choose_mechanism(workload: Workload) -> Mechanism:
+    """One-shot, or layered where marginals of three columns or more are asked.
 
-
-def choose_rows(workload: Workload, budget: Budget, rows: int) -> int:
-    """How many rows to make: so many that one of them is little beside the noise.
-
-    Args:
-        workload: The questions.
-        budget: What they may cost.
-        rows: The public number of rows.
+    >>> from private_gsd import datasets
+    >>> from private_gsd.workloads import categorical_marginals
+    >>> schema = datasets.census_schema()
+    >>> [choose_mechanism(categorical_marginals(schema, k)).name for k in (2, 3)]
+    ['one-shot', 'layered']
     """
-    return int(np.clip(ROWS_PER_SCALE / noise_share(workload, budget, rows), *ROWS))
+    layered = Mechanism(name="layered")
+    more = measurable(layered, workload) is not workload
+    return layered if more else Mechanism(name="one-shot")
 
 
 def check_fits(
@@ -113,7 +108,7 @@ def check_fits(
     everything = chosen.misfit(workload)
     if everything is None:
         return
-    if mechanism.name == "one-shot":
+    if mechanism.name in AT_ONCE:
         raise WorkloadError(
             f"{everything}. Ask less, use the adaptive mechanism, which selects some of it, or "
             "another projector"

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 # As many groups as a notebook shows.
 SHOWN = 12
+# How many rows are visited to smooth marginals, about: tables of one or two thousand rows, two at a
+# time, 25 sweeps, two or three times.
+SMOOTHING_VISITS = 200_000
 
 
 class GroupForecast(NamedTuple):
@@ -135,7 +138,10 @@ class Forecast:
             columns = single_columns(self.workload)
             taken = columns + (columns if self.mechanism.name == "mst" else self.epochs / 2)
         share = min(taken / self.workload.num_groups, 1.0)
-        return 0.1 * self.epochs + 20 * self.rows * looks * 8e-9 * share * self.epochs
+        visits = 20 * self.rows
+        if any(isinstance(family, Marginals) for family in self.workload.families):
+            visits += SMOOTHING_VISITS
+        return 0.1 * self.epochs + visits * looks * 8e-9 * share * self.epochs
 
     @property
     def bytes(self) -> float:

@@ -25,18 +25,18 @@ from private_gsd.genetic import GeneticConfig, evolve
 from private_gsd.genetic.domain import columns_of, random_table
 from private_gsd.measurement import measure
 from private_gsd.mechanism import (
-    SELECTIVE,
+    AT_ONCE,
     Mechanism,
     Run,
     is_picky,
     measurable,
+    plan_of,
     planned_units,
 )
 from private_gsd.mechanism import run as run_mechanism
 from private_gsd.privacy.accountant import LocalAccountant, require_same
 from private_gsd.privacy.budget import Budget, default_delta
 from private_gsd.privacy.mechanisms import InsecureSeededNoise, SecureNoise
-from private_gsd.privacy.plan import plan_one_shot
 from private_gsd.privacy.runs import LedgerRun
 from private_gsd.running import StepAccountant
 from private_gsd.sql.rules import check_rules
@@ -136,10 +136,10 @@ class Sweep:
 
     def exact(self, mechanism: Mechanism) -> ExactAnswers:
         """The exact answers to all that a mechanism may measure."""
-        if mechanism.name not in SELECTIVE:
+        asked = measurable(mechanism, self.workload)
+        if asked is self.workload:
             return self._exact
         if mechanism.name not in self._more:
-            asked = measurable(mechanism, self.workload)
             self._more[mechanism.name] = answer(asked, self._data, **self._options)
         return self._more[mechanism.name]
 
@@ -234,7 +234,7 @@ class Sweep:
             if done is not None:
                 done(len(made), len(runs))
 
-        once = [n for n, each in enumerate(runs) if each.mechanism.name == "one-shot"]
+        once = [n for n, each in enumerate(runs) if each.mechanism.name in AT_ONCE]
         measured = {
             number: runs[number].measure(pay(number)("measure"), insecure) for number in once
         }
@@ -333,11 +333,11 @@ class _Planned:
 
     def measure(self, accountant: Accountant, insecure: bool) -> Measurements:
         """What a one-shot run measures."""
-        workload = self.sweep.workload
+        plan = plan_of(self.mechanism, self.measurable, self.budget)
         return measure(
-            self.sweep._exact,
-            range(workload.num_groups),
-            plan_one_shot(workload, self.budget).units,
+            self.sweep.exact(self.mechanism),
+            range(self.measurable.num_groups),
+            plan.units,
             accountant=accountant,
             noise=self.noise(insecure, 0),
         )

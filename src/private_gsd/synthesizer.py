@@ -68,9 +68,8 @@ class Synthesizer:
         workload: The questions: a workload, or names such as "categorical:2". By default the
             budget and the number of rows decide, which are public: single columns, pairs or triples
             (see ``choose_specs``). Under "add-remove", pairs.
-        mechanism: "one-shot", "adaptive", "mst", "aim" (see ``Mechanism``), or "auto": one-shot, or
-            adaptive where a workload that was named would drown in noise (see
-            ``choose_mechanism``).
+        mechanism: "one-shot", "layered", "adaptive", "mst", "aim" (see ``Mechanism``), or "auto":
+            one-shot, or layered where three columns or more are asked together.
         epochs: Of the adaptive mechanism.
         groups: Of the adaptive mechanism, selected in an epoch.
         split: Of the adaptive mechanism, how much goes to selecting.
@@ -109,7 +108,7 @@ class Synthesizer:
         epochs: int = 25,
         groups: int = 1,
         split: str = "half",
-        rows: int = 2000,
+        rows: int = 5000,
         random_state: int = 0,
         ledger: str | Path | None = None,
         dataset: str = "table",
@@ -208,7 +207,7 @@ class Synthesizer:
             temporary = weakref.finalize(
                 release, shutil.rmtree, release.folder.parent, ignore_errors=True
             )
-        chosen = self._choose(workload, budget, exact.rows)
+        chosen = self._choose(workload)
         settings = {
             **{name: getattr(self, name) for name in SAVED},
             "mechanism": chosen.name,
@@ -254,7 +253,7 @@ class Synthesizer:
             raise SourceError(f"{source.name}: the table has no rows")
         budget = self._budget(people)
         asked = self._workload(self.workload or self._specs(source))
-        mechanism = self._choose(asked, budget, people)
+        mechanism = self._choose(asked)
         return Forecast(
             measurable(mechanism, asked),
             mechanism,
@@ -352,7 +351,7 @@ class Synthesizer:
 
     def _mechanism(self) -> Mechanism:
         return Mechanism(
-            name="one-shot" if self.mechanism == "auto" else self.mechanism,  # type: ignore[arg-type]
+            name="layered" if self.mechanism == "auto" else self.mechanism,  # type: ignore[arg-type]
             epochs=self.epochs,
             groups=self.groups,
             split=self.split,  # type: ignore[arg-type]
@@ -384,12 +383,9 @@ class Synthesizer:
             return default_specs(self.schema)
         return choose_specs(self.schema, self._budget(rows), rows)
 
-    def _choose(self, workload: Workload, budget: Budget, rows: int) -> Mechanism:
+    def _choose(self, workload: Workload) -> Mechanism:
         """The mechanism, where the choice is ours from public facts alone."""
-        named = self._mechanism()
-        free = self.mechanism == "auto" and self.workload is not None
-        if free and self.neighbours == "replace-one":
-            named = choose_mechanism(workload, budget, rows, named.split)
+        named = choose_mechanism(workload) if self.mechanism == "auto" else self._mechanism()
         check_fits(self.projector, measurable(named, workload), named, self._evidence())
         return named
 

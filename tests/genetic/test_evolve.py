@@ -60,7 +60,7 @@ def test_the_loss_is_the_one_stated_and_only_falls(name: str, weights: Any) -> N
     losses: list[float] = []
     evolution = evolve(
         measurements,
-        GeneticConfig(rows=150, weights=weights),
+        GeneticConfig(rows=150, weights=weights, smooth=False),
         callback=lambda progress: losses.append(progress.loss),
     )
     assert evolution.loss == pytest.approx(recounted(measurements, evolution, weights), rel=1e-9)
@@ -161,7 +161,8 @@ def test_light_queries_count_beside_heavy_ones() -> None:
     table = np.minimum(rng.integers(0, 4, (1000, 3)), rng.integers(0, 4, (1000, 1))).astype(float)
     known = exactly(workloads.categorical_marginals(schema, sets=[("a",)]), table, 1e-6)
     rest = workloads.categorical_marginals(schema, sets=[("b", "c")])
-    evolution = evolve(known + exactly(rest, table, 20.0), GeneticConfig(rows=1000))
+    config = GeneticConfig(rows=1000, smooth=False)
+    evolution = evolve(known + exactly(rest, table, 20.0), config)
     assert np.abs(count(rest, evolution.matrix) - count(rest, table)).max() <= 5
     assert (count(known.workload, evolution.matrix) == known.counts).all()
 
@@ -171,7 +172,8 @@ def test_light_queries_of_the_same_column() -> None:
     table = np.random.default_rng(1).binomial(63, 0.3, (1000, 1)).astype(np.float64)
     coarse = exactly(workloads.range_marginals(schema, {"n": [(0, 31), (32, 63)]}), table, 1e-4)
     fine = workloads.tree_marginals(schema, k=1, depth=6)
-    evolution = evolve(coarse + exactly(fine, table, 100.0), GeneticConfig(rows=1000))
+    config = GeneticConfig(rows=1000, smooth=False)
+    evolution = evolve(coarse + exactly(fine, table, 100.0), config)
     assert np.abs(count(fine, evolution.matrix) - count(fine, table)).max() <= 8
 
 
@@ -284,7 +286,8 @@ def test_a_warm_start_is_never_made_worse(settings: dict[str, Any]) -> None:
             workload, counts, exact.scales, 9000, ("",) * groups, private=False
         )
         begin = evolve(measurements, GeneticConfig(rows=9000, generations=0), start=start)
-        evolution = evolve(measurements, GeneticConfig(rows=9000, **settings), start=start)
+        config = GeneticConfig(rows=9000, smooth=False, **settings)
+        evolution = evolve(measurements, config, start=start)
         assert evolution.loss <= begin.loss
         assert noise > 0 or evolution.loss < 1e-20
 
@@ -384,7 +387,8 @@ def test_islands_tell_of_their_loss() -> None:
         told.append(progress.loss)
         return progress.generation > 0 or len(told) > 12
 
-    evolve(measurements, GeneticConfig(rows=config.rows, islands=16), callback=callback)
+    config = GeneticConfig(rows=config.rows, islands=16, smooth=False)
+    evolve(measurements, config, callback=callback)
     assert 0.5 * begin.loss < told[0] < 1.5 * begin.loss
     assert told[-1] < 0.9 * told[0]
 

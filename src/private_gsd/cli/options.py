@@ -39,7 +39,8 @@ QueriesFile = Annotated[
     typer.Option("--queries", help="Also ask the conditions in this file: SQL, one a line."),
 ]
 MechanismName = Annotated[
-    Literal["auto", "one-shot", "adaptive", "mst", "aim"], typer.Option(help="How to spend it.")
+    Literal["auto", "one-shot", "layered", "adaptive", "mst", "aim"],
+    typer.Option(help="How to spend it."),
 ]
 Epochs = Annotated[int, typer.Option(help="Of the adaptive mechanism.")]
 Groups = Annotated[int, typer.Option(help="Of the adaptive mechanism, an epoch.")]

@@ -111,23 +111,22 @@ def evolve(
         start = _checked(start, objective.schema, config.rows)
     watch = Watch(objective.share_loss(1.0, config.rows), config.seconds, callback)
     noisy, search = objective, _search(objective, config, seed, threads, watch)
+    smoothing = None
+    if config.smooth and config.algorithm == "fast" and not fixed and movable is None:
+        smoothing = Smoothing.of(measurements, config, seed, threads, watch)
     reason: Reason
     with watch.listening():
-        smooth = config.smooth and config.algorithm == "fast" and not fixed and movable is None
-        if smooth and config.generations and Smoothing.applies(measurements, config.rows):
-            smoothing = Smoothing(measurements, seed, threads, watch)
-            try:
+        try:
+            if smoothing is not None:
                 objective = Objective(smoothing.run(), config.weights)
                 search = _search(objective, config, seed, threads, watch)
-            except Stopped:  # as the search will be: of what there is
-                if start is None and not objective.ruled:
-                    start = smoothing.values(config.rows)
-        with watch.compiling():
-            search.prepare(objective.state(objective.random_table(1, seed)))
-        try:
+            with watch.compiling():
+                search.prepare(objective.state(objective.random_table(1, seed)))
             reason = search.run(start)
         except Stopped as stopped:
             reason = stopped.reason
+            if not len(search.values):  # it did not come to the search
+                search.values = _so_far(smoothing, objective, config, seed, start)
         state = search.state
         if state is None or noisy is not objective:  # none, if islands were stopped
             state = noisy.state(search.values)
@@ -156,6 +155,20 @@ def _search(
             raise SearchError("a search for queries that are functions has no islands")
         return Batches(objective, config, seed, watch)
     return Sweeps(objective, config, seed, threads, watch)
+
+
+def _so_far(
+    smoothing: Smoothing | None,
+    objective: Objective,
+    config: GeneticConfig,
+    seed: int,
+    start: NDArray[np.float64] | None,
+) -> NDArray[np.float64]:
+    """A table, where a search was stopped before it began."""
+    if start is not None:
+        return start
+    made = None if smoothing is None or objective.ruled else smoothing.values(config.rows)
+    return objective.random_table(config.rows, seed) if made is None else made
 
 
 def _checked(start: Any, schema: Schema, rows: int) -> NDArray[np.float64]:

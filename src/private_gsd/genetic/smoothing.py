@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from private_gsd.genetic.config import GeneticConfig
     from private_gsd.genetic.watch import Watch
     from private_gsd.workloads.features import Feature
 
@@ -53,6 +54,8 @@ STRENGTHS = np.geomspace(1e-6, 3, 40)
 # Rows are too coarse a step for what is asked more closely than this: nothing would move. With 0
 # instead, the largest error of tree marginals of Adult at ε = 1 was 0.019, not 0.008.
 STIFF = 0.5
+# Shares and scales beyond this are absurd.
+LARGEST = 1e6
 LEARNING_ROUNDS = 30
 SPREAD = np.array([0.1, 0.2, 0.4, 0.2, 0.1])
 
@@ -104,12 +107,17 @@ class Smoothing:
         self._rows = int(np.clip(ROWS_PER_SCALE / _noise(self._measured), *ROWS))
         self._chains: Chains | None = None
 
-    @staticmethod
-    def applies(measured: Measurements, rows: int) -> bool:
-        """Whether there are marginals, and noise on them that a table of so many rows could fit."""
-        if not any(isinstance(family, Marginals) for family in measured.workload.families):
-            return False
-        return _noise(_marginals(measured)) * min(rows, ROWS[1]) >= 1
+    @classmethod
+    def of(
+        cls, measured: Measurements, config: GeneticConfig, seed: int, threads: int, watch: Watch
+    ) -> Smoothing | None:
+        """A smoothing, if there are marginals, and noise on them that the table could fit."""
+        some = any(isinstance(family, Marginals) for family in measured.workload.families)
+        if not some or config.generations == 0:
+            return None
+        if _noise(_marginals(measured)) * min(config.rows, ROWS[1]) < 1:
+            return None
+        return cls(measured, seed, threads, watch)
 
     def run(self) -> Measurements:
         """The same questions, and smoothed answers to the marginals among them."""
@@ -133,9 +141,10 @@ class Smoothing:
             answers, _ = self._mean(wanted)
         return self._answered(answers[: measured.workload.size])
 
-    def values(self, rows: int) -> NDArray[np.float64]:
-        """A table of so many rows as it stands."""
-        assert self._chains is not None
+    def values(self, rows: int) -> NDArray[np.float64] | None:
+        """A table of so many rows, as it stands; none if nothing was made yet."""
+        if self._chains is None or not self._chains.states:
+            return None
         made = np.concatenate([state.values for state in self._chains.states])
         return np.resize(made, (rows, made.shape[1]))
 
@@ -175,11 +184,12 @@ def _marginals(measured: Measurements) -> Measurements:
         [np.full(len(family.group_sizes), isinstance(family, Marginals)) for family in families]
     )
     schema = replace(measured.workload.schema, constraints=())
+    furthest = LARGEST * float(measured.rows)
     marginals = [each for f in families if isinstance(f, Marginals) for each in f.groups]
     return Measurements(
         Workload(schema, (Marginals(schema, marginals),)),
-        measured.counts[_asked_by_marginals(measured.workload)],
-        measured.scales[groups],
+        np.clip(measured.counts[_asked_by_marginals(measured.workload)], -furthest, furthest),
+        np.clip(measured.scales[groups], measured.rows / LARGEST, furthest),
         measured.rows,
         ("",) * len(marginals),
         measured.private,
@@ -188,8 +198,8 @@ def _marginals(measured: Measurements) -> Measurements:
 
 
 def _noise(measured: Measurements) -> float:
-    """The least noise on any answer, as a share of the rows."""
-    return float(measured.scales.min()) / measured.rows
+    """The usual noise on an answer, as a share of the rows."""
+    return float(np.median(measured.scales)) / measured.rows
 
 
 def _tables(workload: Workload) -> Iterator[Asked]:

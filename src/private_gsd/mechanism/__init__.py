@@ -1,7 +1,13 @@
 """Mechanisms: how a budget is spent, in steps that each pay before and keep after."""
 
 from private_gsd.mechanism.adaptive import adaptive_units
-from private_gsd.mechanism.candidates import SELECTIVE, is_picky, measurable, single_columns
+from private_gsd.mechanism.candidates import (
+    AT_ONCE,
+    SELECTIVE,
+    is_picky,
+    measurable,
+    single_columns,
+)
 from private_gsd.mechanism.mechanisms import (
     COUNTING_STEP,
     count_and_rest,
@@ -9,6 +15,7 @@ from private_gsd.mechanism.mechanisms import (
     planned_units,
     run,
 )
+from private_gsd.mechanism.one_shot import plan_of
 from private_gsd.mechanism.terms import (
     Checkpoint,
     EndedEarlyWarning,
@@ -21,6 +28,7 @@ from private_gsd.mechanism.terms import (
 )
 
 __all__ = [
+    "AT_ONCE",
     "COUNTING_STEP",
     "SELECTIVE",
     "Checkpoint",
@@ -36,6 +44,7 @@ __all__ = [
     "expected",
     "is_picky",
     "measurable",
+    "plan_of",
     "planned_units",
     "run",
     "single_columns",

@@ -31,6 +31,8 @@ MOST_PAIR_CELLS = 2**20
 # The parts of a marginal of more columns than this are not looked for.
 MOST_COLUMNS = 8
 SELECTIVE = ("mst", "aim")
+# Those that measure all they will in one step.
+AT_ONCE = ("one-shot", "layered")
 
 
 class Trees:
@@ -59,9 +61,12 @@ class Trees:
 def measurable(mechanism: Mechanism, workload: Workload) -> Workload:
     """What a mechanism may measure for some questions; single columns come first.
 
-    One-shot and adaptive measure the questions themselves. MST takes every column that they ask of,
+    One-shot and adaptive measure the questions themselves. Layered takes them and every pair of
+    columns that a marginal of more has. MST takes every column that they ask of,
     and every pair of them (of at most so many cells). AIM takes the questions and all their parts.
     """
+    if mechanism.name == "layered":
+        return _with_pairs(workload)
     if mechanism.name not in SELECTIVE:
         return workload
     for family in workload.families:
@@ -143,6 +148,27 @@ def _parts(workload: Workload) -> Parts:
                         part = tuple(feature_of[place] for place in orders.get(scope, scope))
                         parts.setdefault(scope, {})[part] = None
     return parts
+
+
+def _with_pairs(workload: Workload) -> Workload:
+    """The questions, and the pairs in marginals of more columns that are not asked themselves."""
+    asked = set(scopes_of(workload))
+    pairs: Parts = {}
+    for family in workload.families:
+        if not isinstance(family, Marginals):
+            continue
+        for group in family.groups:
+            if len(group.positions) < 3:
+                continue
+            for table in group.tables:
+                for pair in itertools.combinations(table, 2):
+                    scope = tuple(sorted(feature.position for feature in pair))
+                    if scope not in asked:
+                        pairs.setdefault(scope, {})[pair] = None
+    if not pairs:
+        return workload
+    groups = [Marginal(tuple(tables)) for tables in pairs.values()]
+    return workload + Workload(workload.schema, (Marginals(workload.schema, groups),))
 
 
 def _orders(workload: Workload) -> list[Scope]:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from private_gsd.errors import MeasurementError
 from private_gsd.mechanism.adaptive import adaptive_units, run_adaptive
 from private_gsd.mechanism.aim import expect_aim, run_aim
-from private_gsd.mechanism.candidates import SELECTIVE
+from private_gsd.mechanism.candidates import AT_ONCE, SELECTIVE
 from private_gsd.mechanism.mst import expect_mst, run_mst
-from private_gsd.mechanism.one_shot import run_one_shot
+from private_gsd.mechanism.one_shot import plan_of, run_one_shot
 from private_gsd.mechanism.terms import Expected
 from private_gsd.privacy.mechanisms import selection_scale
-from private_gsd.privacy.plan import plan_one_shot
 from private_gsd.privacy.release import NoisyTotal, release_total
 
 if TYPE_CHECKING:
@@ -33,8 +32,8 @@ def run(mechanism: Mechanism, what: Run) -> Outcome:
     counting, rest = count_and_rest(what.budget, what.neighbours)
     total = _count_rows(what, counting)
     what = replace(what, budget=rest)
-    if mechanism.name == "one-shot":
-        return run_one_shot(what, total)
+    if mechanism.name in AT_ONCE:
+        return run_one_shot(mechanism, what, total)
     if mechanism.name == "adaptive":
         return run_adaptive(mechanism, what, total)
     return run_mst(what, total) if mechanism.name == "mst" else run_aim(what, total)
@@ -58,8 +57,8 @@ def planned_units(
         expected(mechanism, workload, workload, budget, neighbours)  # a budget too small says so
         return budget.units
     counting, rest = count_and_rest(budget, neighbours)
-    if mechanism.name == "one-shot":
-        return counting + sum(plan_one_shot(workload, rest, neighbours=neighbours).units)
+    if mechanism.name in AT_ONCE:
+        return counting + sum(plan_of(mechanism, workload, rest, neighbours).units)
     selecting, measuring = adaptive_units(mechanism, workload, rest)
     return counting + sum(selecting) + sum(map(sum, measuring))
 
@@ -81,8 +80,8 @@ def expected(
         neighbours: Which tables count as neighbours.
     """
     _, rest = count_and_rest(budget, neighbours)
-    if mechanism.name == "one-shot":
-        return Expected(plan_one_shot(workload, rest, neighbours=neighbours).units, 1, 0.0)
+    if mechanism.name in AT_ONCE:
+        return Expected(plan_of(mechanism, workload, rest, neighbours).units, 1, 0.0)
     if mechanism.name == "mst":
         return expect_mst(workload, rest, neighbours)
     if mechanism.name == "aim":

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Matrix = NDArray[np.float64]
     Before = Callable[[str], object]
 
-Name = Literal["one-shot", "adaptive", "mst", "aim"]
+Name = Literal["one-shot", "layered", "adaptive", "mst", "aim"]
 Split = Literal["half", "tenth"]
 
 
@@ -47,7 +47,8 @@ class Mechanism:
     'half'
 
     Attributes:
-        name: "one-shot" measures every group once; "adaptive" measures, in each of some epochs, the
+        name: "one-shot" measures every group once; "layered", too, and with most of the budget the
+            pairs of columns in marginals of more; "adaptive" measures, in each of some epochs, the
             groups that the synthetic table so far answers worst; "mst" measures all columns and a
             tree of pairs; "aim" all columns, and in rounds what is worth its noise.
         epochs: Of the adaptive one, T in the paper.

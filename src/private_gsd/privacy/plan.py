@@ -12,6 +12,8 @@ from private_gsd.privacy.budget import Budget, units_to_rho
 from private_gsd.privacy.mechanisms import gaussian_scale
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from private_gsd.workloads import Neighbours, Workload
 
 Allocation = Literal["equal-noise", "equal-budget"]
@@ -86,6 +88,7 @@ def plan_one_shot(
     *,
     neighbours: Neighbours = "replace-one",
     allocation: Allocation = "equal-noise",
+    layers: tuple[NDArray[np.bool_], float] | None = None,
 ) -> Plan:
     """Split a budget over all groups of a workload.
 
@@ -97,6 +100,8 @@ def plan_one_shot(
             so that all counts get the same noise, as if the workload were measured as one vector
             (sums get the same in units of what one row can move them);
             "equal-budget" gives each the same part.
+        layers: Some of the groups, and how much of the budget they get together, where there are
+            others.
     """
     if allocation not in get_args(Allocation):
         raise BudgetError(f"allocation must be 'equal-noise' or 'equal-budget', not {allocation!r}")
@@ -104,6 +109,11 @@ def plan_one_shot(
     # What no neighbour can change is treated as if one could, here as when it is measured.
     squares = np.where(squares > 0, squares, 1.0)
     weights = squares / workload.units**2 if allocation == "equal-noise" else np.ones_like(squares)
+    if layers is not None:
+        some, share = layers
+        if some.any() and not some.all():
+            for mine, part in ((some, share), (~some, 1 - share)):
+                weights[mine] *= part / weights[mine].sum()
     shares = tuple(
         Share(group, workload.describe(group), int(queries), units, gaussian_scale(square, units))
         for group, (queries, units, square) in enumerate(
