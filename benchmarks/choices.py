@@ -2,10 +2,11 @@
 
     python -m benchmarks.choices [--data FILE --schema FILE | --people 30000] [--seeds 2]
 
-For each ε: single columns, pairs and triples, one-shot and adaptive, each judged by how far the
-synthetic table is from the true one over all pairs of categories, categories by numbers, pairs of
-numbers, and triples of categories: the total variation distance, the share of rows that would have
-to move, averaged over the tables. These are the measurements behind ``private_gsd.choice``.
+For each ε: single columns, pairs and triples, one-shot, and triples layered. Each is judged by how
+far the synthetic table is from the true one over all pairs of categories, categories by numbers,
+pairs of numbers, and triples of categories: the total variation distance, the share of rows that
+would have to move, averaged over the tables. These are the measurements behind
+``private_gsd.choice``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
@@ -21,7 +22,7 @@ from rich.table import Table
 
 from private_gsd import LeftOutWarning, Schema, Synthesizer, datasets
 from private_gsd.answering import answer, count
-from private_gsd.choice import choose_specs, noise_share
+from private_gsd.choice import choose_mechanism, choose_specs, noise_share
 from private_gsd.privacy.budget import Budget, default_delta
 from private_gsd.workloads.specs import default_specs, workload_of
 
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
     from private_gsd.workloads import Workload
 
 JUDGED = ("categorical:2", "tree:2", "numeric:2", "categorical:3")
-MECHANISMS: dict[str, dict[str, Any]] = {
-    "one-shot": {},
-    "adaptive": {"epochs": 10, "groups": 1},
-}
 NAMES = {1: "single columns", 2: "pairs", 3: "triples"}
 
 
@@ -67,7 +64,7 @@ def main() -> None:
         for k, asked in NAMES.items():
             specs = default_specs(schema, k)
             share = noise_share(workload_of(schema, specs), budget, rows)
-            for name, settings in MECHANISMS.items():
+            for name in ("one-shot",) if k < 3 else ("one-shot", "layered"):
                 found = []
                 for seed in range(options.seeds):
                     synth = Synthesizer(
@@ -77,17 +74,19 @@ def main() -> None:
                         mechanism=name,
                         random_state=seed,
                         insecure_noise_seed=seed,
-                        **settings,
                     ).fit(data)
                     matrix = synth.release.matrix
                     found.append(
                         [
-                            distance(workload, exact.counts / rows, count(workload, matrix) / 2000)
+                            distance(
+                                workload, exact.counts / rows, count(workload, matrix) / len(matrix)
+                            )
                             for (workload, _), exact in zip(judged, true, strict=True)
                         ]
                     )
                 means = np.mean(found, axis=0).tolist()
-                chosen = name == "one-shot" and choose_specs(schema, budget, rows) == specs
+                auto = choose_mechanism(workload_of(schema, specs)).name == name
+                chosen = auto and choose_specs(schema, budget, rows) == specs
                 results.append(
                     {"epsilon": epsilon, "asked": asked, "mechanism": name, "noise": share}
                     | dict(zip(JUDGED, means, strict=True))
