@@ -63,7 +63,7 @@ def test_only_rows_that_meet_the_condition_are_sampled(synth: Synthesizer) -> No
 
 
 def test_conditions_that_no_row_meets_or_that_are_wrong(synth: Synthesizer) -> None:
-    with pytest.raises(ReleaseError, match="none of the 2,000 synthetic rows meets"):
+    with pytest.raises(ReleaseError, match="none of the 5,000 synthetic rows meets"):
         synth.sample(where="age < 5 AND education = 'doctorate'")
     with pytest.raises(WorkloadError, match="no column 'aeg'"):
         synth.sample(where="aeg < 5")

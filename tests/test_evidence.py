@@ -219,7 +219,7 @@ def test_outside_evidence_counts_by_its_variance(tmp_path: Path) -> None:
         synth = Synthesizer(
             SCHEMA, 0.05, **settings, evidence=evidence, release=tmp_path / f"r{len(evidence)}"
         ).fit(DATA)
-        found = count(exact.workload, synth.release.matrix) / 2000
+        found = count(exact.workload, synth.release.matrix) / synth.rows
         errors.append(np.abs(found - exact.counts / 6000).max())
     assert errors[1] < 0.002 < errors[0]
     release = Release.load(tmp_path / "r1")
@@ -359,4 +359,4 @@ def test_releases_of_before_there_were_claims_go_on(tmp_path: Path) -> None:
     document = json.loads(path.read_text())
     del document["settings"]["totals"], document["settings"]["derived"]
     path.write_text(json.dumps({**document, "complete": False}))
-    assert Synthesizer.resume(tmp_path / "r").sample().num_rows == 2000
+    assert Synthesizer.resume(tmp_path / "r").sample().num_rows == 5000

@@ -919,7 +919,7 @@ def test_interruptions_stop_the_run_and_it_goes_on_later(tmp_path: Path) -> None
     [
         ({"epsilon": 0}, BudgetError, "epsilon"),
         ({"delta": 2.0}, BudgetError, "delta"),
-        ({"mechanism": "magic"}, BudgetError, "name must be 'one-shot' or 'adaptive'"),
+        ({"mechanism": "magic"}, BudgetError, "name must be 'one-shot' or 'layered' or 'adaptive'"),
         ({"split": "third"}, BudgetError, "split must be 'half' or 'tenth'"),
         ({"epochs": 0}, WorkloadError, "epochs must be a whole number"),
         ({"rows": 0}, SearchError, "rows must be a whole number"),

@@ -290,7 +290,8 @@ def _sharpened(
         fits = np.log(variances) + excess.ravel() ** 2 / share / variances
         likelihoods[table.group] -= share / 2 * fits.sum(axis=1)
     strengths = np.full(groups, 1 / DOUBT)
-    strengths[learned] = _strengths(likelihoods[learned])
+    if learned.any():
+        strengths[learned] = _strengths(likelihoods[learned])
     return replace(measured, counts=counts, scales=measured.scales / np.sqrt(strengths))
 
 
