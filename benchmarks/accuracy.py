@@ -302,7 +302,7 @@ def draw(runs: list[dict[str, Any]], path: str) -> None:
     mpl.use("svg")
     import matplotlib.pyplot as plt
 
-    mpl.rcParams["svg.hashsalt"] = "accuracy"
+    mpl.rcParams |= {"svg.hashsalt": "accuracy", "svg.fonttype": "none"}
     found = dict(sorted(summary(runs).items()))
     figure, axes = plt.subplots(2, len(found), figsize=(3.1 * len(found), 5.2), sharex=True)
     for column, ((data, workload), by_epsilon) in enumerate(found.items()):
