@@ -52,7 +52,7 @@ class Forecast:
     """A run before it is made.
 
     Attributes:
-        workload: What may be measured: the questions, and with MST and AIM their parts.
+        workload: What may be measured: the questions, and with some mechanisms their parts.
         mechanism: How the budget would be spent.
         budget: The budget.
         neighbours: Which tables count as neighbours.

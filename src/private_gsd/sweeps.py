@@ -1,8 +1,8 @@
 """Sweeps: many releases of one table, by budget, seed and settings, from one set of counts.
 
-The table is read once (MST and AIM have it read once more). Noise is drawn, and paid for, in this
-process; to the workers go noisy measurements alone, so that they may be processes here or machines
-of a cluster: whatever backend joblib is told to use.
+The table is read once (and once more by mechanisms that measure more than is asked). Noise is
+drawn, and paid for, in this process; to the workers go noisy measurements alone, so that they may
+be processes here or machines of a cluster: whatever backend joblib is told to use.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ class Sweep:
 
     Args:
         schema: The public schema.
-        data: The table, read here and once; and once more for each of the mechanisms "mst" and
-            "aim", which measure more than the questions, before their first run.
+        data: The table, read here and once; and once more for each of the mechanisms "layered",
+            "mst" and "aim" that measures more than the questions, before its first run.
         workload: The questions: a workload, or names such as "categorical:2".
         delta: Of every budget; by default 1/N².
         options: As for ``answer``.

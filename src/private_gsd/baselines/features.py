@@ -7,15 +7,13 @@ null is an atom of its own, the last.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from private_gsd.genetic.domain import columns_of
-from private_gsd.workloads import Marginals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,38 +22,8 @@ if TYPE_CHECKING:
 
     from private_gsd.kernels.cells import Columns
     from private_gsd.schema import Schema
-    from private_gsd.workloads import Workload
     from private_gsd.workloads.features import Feature
-
-
-class Asked(NamedTuple):
-    """One table of a marginal: its features, its group, and the number of its first query."""
-
-    features: tuple[Feature, ...]
-    group: int
-    query: int
-
-    @property
-    def size(self) -> int:
-        """The number of its cells."""
-        return math.prod(feature.size for feature in self.features)
-
-
-def tables_asked(workload: Workload) -> list[Asked]:
-    """The tables of all marginals in a workload."""
-    found = []
-    group = 0
-    for family in workload.families:
-        if not isinstance(family, Marginals):
-            group += len(family.group_sizes)
-            continue
-        for marginal in family.groups:
-            query = int(workload.offsets[group])
-            for features in marginal.tables:
-                found.append(Asked(features, group, query))
-                query += found[-1].size
-            group += 1
-    return found
+    from private_gsd.workloads.tables import Asked
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_gsd.baselines.features import Asked, Atoms, tables_asked
+from private_gsd.baselines.features import Atoms
 from private_gsd.baselines.optional import gradients, graphical_models
 from private_gsd.baselines.projector import Projection, checked, require_served
 from private_gsd.baselines.settings import check_settings
 from private_gsd.errors import SearchError, WorkloadError
 from private_gsd.genetic.watch import Reason, Stopped, Watch
 from private_gsd.workloads import Marginals
+from private_gsd.workloads.tables import Asked, tables_asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from private_gsd.baselines.features import Atoms, tables_asked
+from private_gsd.baselines.features import Atoms
 from private_gsd.errors import WorkloadError
+from private_gsd.workloads.tables import tables_asked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from private_gsd.baselines.features import Asked
     from private_gsd.workloads import Workload
     from private_gsd.workloads.features import Feature
+    from private_gsd.workloads.tables import Asked
 
 # Products that are kept at a time, in numbers: with their gradients a few times as much.
 LARGEST = 2**29

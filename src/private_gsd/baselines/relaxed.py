@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from private_gsd.baselines.drawing import draw_places
-from private_gsd.baselines.features import Atoms, tables_asked
+from private_gsd.baselines.features import Atoms
 from private_gsd.baselines.products import (
     LARGEST,
     ProductQueries,
@@ -23,6 +23,7 @@ from private_gsd.baselines.products import (
 from private_gsd.errors import WorkloadError
 from private_gsd.schema import Discrete
 from private_gsd.workloads import Conjunctions, Halfspaces
+from private_gsd.workloads.tables import tables_asked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -5,8 +5,9 @@ tables are taken instead, tables that come the more often the better they answer
 say beyond it (``chains``). Two things are learned from the noisy answers themselves, whose variance
 is public:
 
-- Lower orders first. Single columns are read off tables that answer all pairs together, pairs off
-  those that answer all triples: what was learned there is not fitted to the noise again.
+- Lower orders first. Single columns are read off tables that answer all pairs together, and where
+  there are triples, their pairs are smoothed before them: what was learned there is not fitted to
+  the noise again.
 - How much there is to be learned in each group beyond the lower orders. Each group's excess over
   the noise says how strong its columns hang together, and all groups together say what is usual
   (empirical Bayes). Where there is nothing to see, nothing is fitted.
@@ -16,9 +17,10 @@ Nothing but measurements is looked at, so it costs no privacy.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +28,7 @@ import numpy as np
 from private_gsd.genetic.chains import Chains
 from private_gsd.measurement import Measurements
 from private_gsd.workloads import Marginals, Workload
-from private_gsd.workloads.tables import Marginal
+from private_gsd.workloads.tables import Marginal, tables_asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from private_gsd.genetic.config import GeneticConfig
     from private_gsd.genetic.watch import Watch
     from private_gsd.workloads.features import Feature
+    from private_gsd.workloads.tables import Asked
 
     Shares = NDArray[np.float64]
     Features = tuple[Feature, ...]
@@ -60,31 +63,6 @@ LEARNING_ROUNDS = 30
 SPREAD = np.array([0.1, 0.2, 0.4, 0.2, 0.1])
 
 
-@dataclass(frozen=True)
-class Asked:
-    """One table of a group of marginals.
-
-    Attributes:
-        group: The number of the group in the workload.
-        query: The number of its first query.
-        features: Of each column, how it is cut.
-    """
-
-    group: int
-    query: int
-    features: Features
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """How many cells each feature has."""
-        return tuple(feature.size for feature in self.features)
-
-    def of(self, answers: Shares) -> Shares:
-        """The table's cells among all answers."""
-        cells = answers[self.query : self.query + math.prod(self.shape)]
-        return cells.reshape(self.shape)
-
-
 class Smoothing:
     """One smoothing of measurements.
 
@@ -103,7 +81,7 @@ class Smoothing:
         self._seed = seed
         self._threads = threads
         self._watch = watch
-        self._tables = list(_tables(self._measured.workload))
+        self._tables = _tables(self._measured.workload)
         self._rows = int(np.clip(ROWS_PER_SCALE / _noise(self._measured), *ROWS))
         self._chains: Chains | None = None
 
@@ -126,7 +104,7 @@ class Smoothing:
         if order < 2:
             return self._answered(self._mean(_doubted(measured, DOUBT))[0])
         pairs = measured if order == 2 else _below(measured, tables, 2, measured.shares)
-        twos = tables if order == 2 else list(_tables(pairs.workload))
+        twos = tables if order == 2 else _tables(pairs.workload)
         # All that pairs say together tells more of single columns than their sums do.
         answers, _ = self._mean(_doubted(pairs, DOUBT))
         ones = _below(pairs, twos, 1, answers)
@@ -202,19 +180,10 @@ def _noise(measured: Measurements) -> float:
     return float(np.median(measured.scales)) / measured.rows
 
 
-def _tables(workload: Workload) -> Iterator[Asked]:
+def _tables(workload: Workload) -> list[Asked]:
     """The tables of all marginals in which every row has a cell."""
-    group = query = 0
-    for family in workload.families:
-        if isinstance(family, Marginals):
-            first = query
-            for number, marginal in enumerate(family.groups):
-                for features in marginal.tables:
-                    if not any(feature.has_gap for feature in features):
-                        yield Asked(group + number, first, features)
-                    first += math.prod(feature.size for feature in features)
-        group += len(family.group_sizes)
-        query += int(family.group_sizes.sum())
+    tables = tables_asked(workload)
+    return [table for table in tables if not any(each.has_gap for each in table.features)]
 
 
 def _doubted(measured: Measurements, doubt: float) -> Measurements:
@@ -319,8 +288,4 @@ def centered(cells: Shares) -> Shares:
 
 def _product(ones: Sequence[Shares]) -> Shares:
     """The table of columns that do not hang together."""
-    shape = [len(one) for one in ones]
-    table = np.ones(shape)
-    for axis, one in enumerate(ones):
-        table = table * one.reshape([-1 if place == axis else 1 for place in range(len(ones))])
-    return table
+    return functools.reduce(np.multiply.outer, ones)

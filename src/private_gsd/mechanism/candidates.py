@@ -11,11 +11,11 @@ import itertools
 import math
 from typing import TYPE_CHECKING
 
-from private_gsd.baselines.features import Atoms, tables_asked
+from private_gsd.baselines.features import Atoms
 from private_gsd.baselines.projector import KINDS
 from private_gsd.errors import WorkloadError
 from private_gsd.workloads import Marginals, Workload
-from private_gsd.workloads.tables import Marginal
+from private_gsd.workloads.tables import Marginal, tables_asked
 
 if TYPE_CHECKING:
     from private_gsd.baselines import Projector

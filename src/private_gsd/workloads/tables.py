@@ -11,7 +11,7 @@ import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from private_gsd.schema import Column, Schema
     from private_gsd.workloads.features import Feature
-    from private_gsd.workloads.workload import Neighbours
+    from private_gsd.workloads.workload import Neighbours, Workload
 
 # Tables are counted at their finest: more of such cells than this are refused, like the queries.
 FINEST_LIMIT = 2**25
@@ -294,3 +294,42 @@ def cover(
         found |= dict.fromkeys(covered, len(joints))
         joints.append(tuple(sorted(joint)))
     return joints, [found[frozenset(each)] for each in sets]
+
+
+class Asked(NamedTuple):
+    """One table of a marginal: its features, its group, and the number of its first query."""
+
+    features: tuple[Feature, ...]
+    group: int
+    query: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many cells each feature has."""
+        return tuple(feature.size for feature in self.features)
+
+    @property
+    def size(self) -> int:
+        """The number of its cells."""
+        return math.prod(self.shape)
+
+    def of(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Its cells among the answers to all queries; a view."""
+        return answers[self.query : self.query + self.size].reshape(self.shape)
+
+
+def tables_asked(workload: Workload) -> list[Asked]:
+    """The tables of all marginals in a workload."""
+    found = []
+    group = 0
+    for family in workload.families:
+        if not isinstance(family, Marginals):
+            group += len(family.group_sizes)
+            continue
+        for marginal in family.groups:
+            query = int(workload.offsets[group])
+            for features in marginal.tables:
+                found.append(Asked(features, group, query))
+                query += found[-1].size
+            group += 1
+    return found
