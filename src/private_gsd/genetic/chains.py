@@ -1,8 +1,8 @@
 """Chains: tables at a temperature, whose answers are averaged.
 
-The chance of a table is that of its rows drawn from its own columns one by one (whatever hangs
-together must be asked for by the answers), times exp(-misfit / 2), where the misfit counts each
-squared residual by the inverse of its variance.
+The chance of a table is that of its rows, times exp(-misfit / 2), where the misfit counts each
+squared residual by the inverse of its variance. Rows are drawn from the table's own columns one by
+one (whatever hangs together must be asked for by the answers), or along a forest of columns.
 """
 
 from __future__ import annotations
@@ -12,25 +12,32 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from private_gsd.answering import count
+from private_gsd.genetic.forest import forest_of, no_forest
 from private_gsd.genetic.objective import Objective
 from private_gsd.kernels.annealing import anneal
 from private_gsd.kernels.draws import permute
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from private_gsd.genetic.watch import Watch
+    from private_gsd.kernels.annealing import Forest
     from private_gsd.kernels.edits import State
     from private_gsd.measurement import Measurements
     from private_gsd.workloads import Workload
 
     Shares = NDArray[np.float64]
+    Matrix = NDArray[np.float64]
 
 # So many chains, whatever the number of threads.
 CHAINS = 2
 # Sweeps until the beginning is forgotten, and sweeps that the mean is taken of. With 60 and 20 of
 # them, errors on real data were the same within 2 %.
 SETTLING = 15
+WARM_SETTLING = 5  # where tables were drawn before
 KEPT = 10
 # What an atom has beside the rows that are in it, when the chance of the next is reckoned.
 PSEUDO = 0.5
@@ -46,10 +53,18 @@ class Chains:
         seed: Of the search.
         known: For each column, whether its distribution is learned; others stay without
             preference.
+        forest: Along which columns rows are drawn; none by default.
+        start: Tables to begin with; random ones by default.
     """
 
     def __init__(
-        self, measured: Measurements, rows: int, seed: int, known: NDArray[np.bool_]
+        self,
+        measured: Measurements,
+        rows: int,
+        seed: int,
+        known: NDArray[np.bool_],
+        forest: Forest | None = None,
+        start: Sequence[Matrix] = (),
     ) -> None:
         self._objective = Objective(measured, "inverse-variance")
         self._rows = rows
@@ -60,32 +75,33 @@ class Chains:
         self._known = known
         self._temperature = 2 * rows * float((measured.scales.min() / measured.rows) ** 2)
         self._columns = self._objective.problem.columns
+        self._forest = no_forest(len(known)) if forest is None else forest
+        self._kept: list[State] = []
+        self._start = start
         self.states: list[State] = []
+        self.means: Shares = np.zeros(0)
 
     def prepare(self) -> None:
         """Compile, or load what was compiled before."""
         objective, nobody = self._objective, np.zeros(0, dtype=np.int64)
         state = objective.state(objective.random_table(1, 0))
         permute(0, 0, ORDERS, nobody)
-        anneal(objective.problem, state, nobody, 0, 0, 1.0, objective.row())
+        anneal(objective.problem, state, nobody, 0, 0, 1.0, self._forest, objective.row())
 
-    def mean_answers(
-        self, watch: Watch, threads: int, others: Workload | None = None
-    ) -> tuple[Shares, Shares]:
-        """The mean answers, as shares: to what was measured, and to other questions.
+    def run(self, watch: Watch, threads: int) -> None:
+        """Draw tables.
 
         Args:
             watch: Told of progress.
             threads: How many to use.
-            others: The other questions.
         """
         objective = self._objective
-        self.states = [
-            objective.state(objective.random_table(self._rows, seed)) for seed in self._seeds
-        ]
+        start = self._start or [objective.random_table(self._rows, seed) for seed in self._seeds]
+        settling = WARM_SETTLING if self._start else SETTLING
+        self.states = [objective.state(values.copy()) for values in start]
         free = self._free_chances()
-        means = np.zeros(objective.workload.size)
-        kept = []
+        answers = np.zeros(objective.workload.size)
+        self._kept = []
 
         def step(chain: int, generation: int) -> int:
             state, seed = self.states[chain], self._seeds[chain]
@@ -93,22 +109,32 @@ class Chains:
             permute(seed, generation, ORDERS, order)
             columns = self._columns._replace(barriers=self._barriers(state, free))
             problem = objective.problem._replace(columns=columns)
-            room, temperature = objective.row(), self._temperature
-            return int(anneal(problem, state, order, seed, generation, temperature, room)[1])
+            at = seed, generation, self._temperature
+            return int(anneal(problem, state, order, *at, self._forest, objective.row())[1])
 
         with ThreadPoolExecutor(min(threads, CHAINS)) as pool:
-            for generation in range(SETTLING + KEPT):
+            for generation in range(settling + KEPT):
                 edits = list(pool.map(step, range(CHAINS), [generation] * CHAINS))
                 watch.edits += sum(edits)
                 watch.report(0, self._loss() / watch.unit, whole=False)
-                if generation >= SETTLING:
+                if generation >= settling:
                     for state in self.states:
-                        means += state.counts
-                        if others is not None:
-                            kept.append(state.values.copy())
-        total = KEPT * CHAINS * self._rows
-        elsewhere = _answers(others, np.concatenate(kept)) / total if others else np.empty(0)
-        return means / total, elsewhere
+                        answers += state.counts
+                        self._kept.append(
+                            state._replace(values=state.values.copy(), atoms=state.atoms.copy())
+                        )
+        self.means = answers / (KEPT * CHAINS * self._rows)
+
+    def answers(self, workload: Workload, threads: int) -> Shares:
+        """The mean answers to other questions, as shares."""
+        values = np.concatenate([state.values for state in self._kept])
+        return np.asarray(count(workload, values, threads=threads) / len(values))
+
+    def forest(self) -> Forest:
+        """The columns that hang together most in the tables that the means are of."""
+        atoms = np.concatenate([state.atoms for state in self._kept])
+        sizes = np.diff(self._columns.starts)
+        return forest_of(atoms, sizes, np.flatnonzero(self._known).tolist())
 
     def _loss(self) -> float:
         losses = [self._objective.loss(state) for state in self.states]
@@ -135,13 +161,3 @@ class Chains:
                 for column, size in enumerate(np.diff(starts))
             ]
         )
-
-
-def _answers(workload: Workload, values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """How many rows of a table answer each query."""
-    found = []
-    for family in workload.families:
-        counts = family.start()
-        family.count(values, counts)
-        found.append(family.finish(counts))
-    return np.concatenate(found)

@@ -10,7 +10,10 @@ is public:
   the noise again.
 - How much there is to be learned in each group beyond the lower orders. Each group's excess over
   the noise says how strong its columns hang together, and all groups together say what is usual
-  (empirical Bayes). Where there is nothing to see, nothing is fitted.
+  (empirical Bayes). Where there is nothing to see, hardly anything is fitted.
+- Which columns hang together most, by the tables drawn so far: the next are drawn along them
+  (``forest``), and groups tell what there is beyond. What many groups have in common, and none
+  could tell by itself, is seen so.
 
 Nothing but measurements is looked at, so it costs no privacy.
 """
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
     from private_gsd.genetic.config import GeneticConfig
     from private_gsd.genetic.watch import Watch
+    from private_gsd.kernels.annealing import Forest
     from private_gsd.workloads.features import Feature
     from private_gsd.workloads.tables import Asked
 
@@ -48,6 +52,12 @@ if TYPE_CHECKING:
 # up to 4 %.
 DOUBT = 200.0
 DOUBT_BELOW = 20.0
+# How often the columns that hang together most are looked for.
+ROUNDS = 2
+# Weak groups are followed as if they were this strong, times the noise as a share of the rows; up
+# to a bound.
+WEAK = 0.25
+WEAKEST = 1 / 60
 # A table has so many rows within one standard deviation of the noise; within bounds.
 ROWS_PER_SCALE = 6
 ROWS = 1000, 8000
@@ -84,6 +94,7 @@ class Smoothing:
         self._tables = _tables(self._measured.workload)
         self._rows = int(np.clip(ROWS_PER_SCALE / _noise(self._measured), *ROWS))
         self._chains: Chains | None = None
+        self._forest: Forest | None = None
 
     @classmethod
     def of(
@@ -102,22 +113,26 @@ class Smoothing:
         measured, tables = self._measured, self._tables
         order = max((len(table.features) for table in tables), default=0)
         if order < 2:
-            return self._answered(self._mean(_doubted(measured, DOUBT))[0])
+            return self._answered(self._drawn(_doubted(measured, DOUBT)).means)
         pairs = measured if order == 2 else _below(measured, tables, 2, measured.shares)
         twos = tables if order == 2 else _tables(pairs.workload)
         # All that pairs say together tells more of single columns than their sums do.
-        answers, _ = self._mean(_doubted(pairs, DOUBT))
-        ones = _below(pairs, twos, 1, answers)
+        ones = _below(pairs, twos, 1, self._drawn(_doubted(pairs, DOUBT)).means)
         shares = {table.features: table.of(ones.shares) for table in _tables(ones.workload)}
         usual = [_product([shares[(f,)] for f in table.features]) for table in twos]
-        wanted = _sharpened(pairs, twos, usual, 2) + _doubted(ones, DOUBT_BELOW)
-        answers, triples = self._mean(wanted, measured.workload if order > 2 else None)
+        known = _doubted(ones, DOUBT_BELOW)
+        drawn = self._drawn(_sharpened(pairs, twos, usual, 2) + known)
+        for _ in range(ROUNDS):
+            self._forest = drawn.forest()
+            if not self._forest.neighbours.size:
+                break
+            usual = _split(twos, self._drawn(ones).answers(pairs.workload, self._threads))
+            drawn = self._drawn(_sharpened(pairs, twos, usual, 2) + known)
         if order > 2:
-            known = _below(pairs, twos, 2, answers)
-            usual = [table.of(triples) for table in tables]
-            wanted = _sharpened(measured, tables, usual, 3) + _doubted(known, DOUBT_BELOW)
-            answers, _ = self._mean(wanted)
-        return self._answered(answers[: measured.workload.size])
+            known = _doubted(_below(pairs, twos, 2, drawn.means), DOUBT_BELOW)
+            usual = _split(tables, drawn.answers(measured.workload, self._threads))
+            drawn = self._drawn(_sharpened(measured, tables, usual, 3) + known)
+        return self._answered(drawn.means[: measured.workload.size])
 
     def values(self, rows: int) -> NDArray[np.float64] | None:
         """A table of so many rows, as it stands; none if nothing was made yet."""
@@ -126,18 +141,19 @@ class Smoothing:
         made = np.concatenate([state.values for state in self._chains.states])
         return np.resize(made, (rows, made.shape[1]))
 
-    def _mean(
-        self, measured: Measurements, others: Workload | None = None
-    ) -> tuple[Shares, Shares]:
+    def _drawn(self, measured: Measurements) -> Chains:
+        """Tables that answer about as was measured, along the forest as it is known."""
         known = np.zeros(len(measured.workload.schema), dtype=np.bool_)
         for table in _tables(measured.workload):
             known[[feature.position for feature in table.features]] = True
         least = measured.rows * math.sqrt(STIFF / self._rows)
         measured = replace(measured, scales=np.maximum(measured.scales, least))
-        self._chains = Chains(measured, self._rows, self._seed, known)
+        start = [] if self._chains is None else [state.values for state in self._chains.states]
+        self._chains = Chains(measured, self._rows, self._seed, known, self._forest, start)
         with self._watch.compiling():
             self._chains.prepare()
-        return self._chains.mean_answers(self._watch, self._threads, others)
+        self._chains.run(self._watch, self._threads)
+        return self._chains
 
     def _answered(self, answers: Shares) -> Measurements:
         counts = self._all.counts.copy()
@@ -184,6 +200,10 @@ def _tables(workload: Workload) -> list[Asked]:
     """The tables of all marginals in which every row has a cell."""
     tables = tables_asked(workload)
     return [table for table in tables if not any(each.has_gap for each in table.features)]
+
+
+def _split(tables: Sequence[Asked], answers: Shares) -> list[Shares]:
+    return [table.of(answers) for table in tables]
 
 
 def _doubted(measured: Measurements, doubt: float) -> Measurements:
@@ -260,7 +280,8 @@ def _sharpened(
         likelihoods[table.group] -= share / 2 * fits.sum(axis=1)
     strengths = np.full(groups, 1 / DOUBT)
     if learned.any():
-        strengths[learned] = _strengths(likelihoods[learned])
+        least = np.minimum(WEAK * measured.scales[learned] / measured.rows, WEAKEST)
+        strengths[learned] = np.maximum(_strengths(likelihoods[learned]), least)
     return replace(measured, counts=counts, scales=measured.scales / np.sqrt(strengths))
 
 

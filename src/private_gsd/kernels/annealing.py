@@ -6,6 +6,8 @@ gains (a heat bath): tables come as often as they deserve, and their answers can
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from private_gsd.kernels.cells import draw_within
@@ -15,6 +17,20 @@ from private_gsd.kernels.edits import apply_edit, load_row, looks_at_values, sco
 
 # Streams of random numbers of a row that is heated; others are those of the search.
 HEATED = 2**53
+
+
+class Forest(NamedTuple):
+    """Which columns rows are drawn along, and how likely two of their atoms are together."""
+
+    starts: Any
+    """Where each column's neighbours begin; one more than columns."""
+    neighbours: Any
+    """The neighbouring columns."""
+    places: Any
+    """For each of them, where its lifts begin."""
+    lifts: Any
+    """For each neighbour and its atom, for each atom of the column: the logarithm of how often they
+    come together, to how often they would by chance."""
 
 
 @inlined
@@ -36,8 +52,17 @@ def _draw_atom(size, temperature, row):  # type: ignore[no-untyped-def]
     return np.int64(size - 1)
 
 
+@inlined
+def _add_lifts(forest, atoms, number, column, size, temperature, row):  # type: ignore[no-untyped-def]
+    """Add to the atoms' scores what the neighbouring columns say."""
+    for edge in range(forest.starts[column], forest.starts[column + 1]):
+        first = forest.places[edge] + atoms[number, forest.neighbours[edge]] * size
+        for atom in range(np.uint64(size)):
+            row.scores[atom] += temperature * forest.lifts[np.uint64(first) + atom]
+
+
 @kernel
-def anneal(problem, state, rows, seed, generation, temperature, row):  # type: ignore[no-untyped-def]
+def anneal(problem, state, rows, seed, generation, temperature, forest, row):  # type: ignore[no-untyped-def]
     """Give all values of some rows an alternative by chance.
 
     The chance of an atom is in proportion to exp(gain / temperature), where the gain is how much
@@ -52,6 +77,7 @@ def anneal(problem, state, rows, seed, generation, temperature, row):  # type: i
         seed: Of the search.
         generation: Which sweep this is.
         temperature: In units of the loss.
+        forest: Which atoms of two columns come together, before anything was asked.
         row: Room.
 
     Returns:
@@ -69,6 +95,7 @@ def anneal(problem, state, rows, seed, generation, temperature, row):  # type: i
                 continue
             size = score_atoms(problem, state, number, column, row)
             edits += size
+            _add_lifts(forest, state.atoms, number, column, size, temperature, row)
             atom = _draw_atom(size, temperature, row)
             if atom < 0 or atom == state.atoms[number, column]:
                 continue

@@ -1,0 +1,112 @@
+"""Forests: the columns that hang together most, so that rows can be drawn along them.
+
+Of all pairs of columns those that share most (their mutual information) are joined, as long as
+there is no circle (Chow and Liu's tree, without its weak branches). A row drawn along the forest
+has in common with the tables it was read off what neighbours have, and what follows from it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from private_gsd.kernels.annealing import Forest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Atoms = NDArray[np.int32]
+
+# Neighbours share at least so many nats.
+LEAST_SHARED = 0.02
+# What a cell has beside the rows that are in it.
+PSEUDO = 0.5
+
+
+class Edge(NamedTuple):
+    """Two columns, and how many nats they share."""
+
+    shared: float
+    left: int
+    right: int
+
+
+def no_forest(columns: int) -> Forest:
+    """Every column by itself."""
+    return laid_out(columns, [])
+
+
+def forest_of(atoms: Atoms, sizes: NDArray[np.int64], known: Sequence[int]) -> Forest:
+    """The columns that hang together most in a table.
+
+    Args:
+        atoms: For each row and column.
+        sizes: How many atoms each column has.
+        known: The columns that may be joined.
+    """
+    edges = []
+    for left, right in itertools.combinations(known, 2):
+        found = _together(atoms, sizes, left, right)
+        shared = _shared(found)
+        if shared >= LEAST_SHARED:
+            edges.append(Edge(shared, left, right))
+    kept = spanning(edges)
+    lifts = [(edge, _lifts(_together(atoms, sizes, edge.left, edge.right))) for edge in kept]
+    return laid_out(len(sizes), lifts)
+
+
+def spanning(edges: Sequence[Edge]) -> list[Edge]:
+    """Those that share most, without a circle."""
+    trees: dict[int, set[int]] = {}
+    kept = []
+    for edge in sorted(edges, reverse=True):
+        left = trees.setdefault(edge.left, {edge.left})
+        right = trees.setdefault(edge.right, {edge.right})
+        if left is right:
+            continue
+        left |= right
+        trees.update(dict.fromkeys(right, left))
+        kept.append(edge)
+    return kept
+
+
+def _together(atoms: Atoms, sizes: NDArray[np.int64], left: int, right: int) -> NDArray[np.float64]:
+    """How many rows have each two atoms."""
+    cells = atoms[:, left] * sizes[right] + atoms[:, right]
+    found = np.bincount(cells, minlength=sizes[left] * sizes[right]).astype(np.float64)
+    return found.reshape(sizes[left], sizes[right])
+
+
+def _by_chance(found: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How many there would be if the columns did not hang together."""
+    return np.asarray(np.outer(found.sum(axis=1), found.sum(axis=0)) / found.sum())
+
+
+def _shared(found: NDArray[np.float64]) -> float:
+    """Mutual information."""
+    some = found > 0
+    return float((found[some] * np.log(found[some] / _by_chance(found)[some])).sum() / found.sum())
+
+
+def _lifts(found: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.log((found + PSEUDO) / (_by_chance(found) + PSEUDO)))
+
+
+def laid_out(columns: int, edges: Sequence[tuple[Edge, NDArray[np.float64]]]) -> Forest:
+    """As the kernel reads it: each column's neighbours, and lifts with its own atoms inmost."""
+    beside: list[list[tuple[int, NDArray[np.float64]]]] = [[] for _ in range(columns)]
+    for edge, lifts in edges:
+        beside[edge.left].append((edge.right, lifts.T))
+        beside[edge.right].append((edge.left, lifts))
+    together = [each for mine in beside for each in mine]
+    sizes = [lifts.size for _, lifts in together]
+    return Forest(
+        starts=np.cumsum([0, *(len(mine) for mine in beside)]),
+        neighbours=np.array([neighbour for neighbour, _ in together], dtype=np.int64),
+        places=np.cumsum([0, *sizes])[:-1],
+        lifts=np.concatenate([np.zeros(0), *(lifts.ravel() for _, lifts in together)]),
+    )
