@@ -35,6 +35,29 @@ class Edge(NamedTuple):
     right: int
 
 
+class Trees:
+    """Which columns pairs join."""
+
+    def __init__(self) -> None:
+        self._tree: dict[int, int] = {}
+
+    def _root(self, column: int) -> int:
+        while column in self._tree:
+            column = self._tree[column]
+        return column
+
+    def apart(self, pair: tuple[int, ...]) -> bool:
+        """Whether a pair's columns are in different trees: it would not close a cycle."""
+        return self._root(pair[0]) != self._root(pair[1])
+
+    def join(self, pair: tuple[int, ...]) -> bool:
+        """Join a pair's trees; whether they were two."""
+        if not self.apart(pair):
+            return False
+        self._tree[self._root(pair[0])] = self._root(pair[1])
+        return True
+
+
 def no_forest(columns: int) -> Forest:
     """Every column by itself."""
     return laid_out(columns, [])
@@ -61,17 +84,8 @@ def forest_of(atoms: Atoms, sizes: NDArray[np.int64], known: Sequence[int]) -> F
 
 def spanning(edges: Sequence[Edge]) -> list[Edge]:
     """Those that share most, without a circle."""
-    trees: dict[int, set[int]] = {}
-    kept = []
-    for edge in sorted(edges, reverse=True):
-        left = trees.setdefault(edge.left, {edge.left})
-        right = trees.setdefault(edge.right, {edge.right})
-        if left is right:
-            continue
-        left |= right
-        trees.update(dict.fromkeys(right, left))
-        kept.append(edge)
-    return kept
+    trees = Trees()
+    return [edge for edge in sorted(edges, reverse=True) if trees.join((edge.left, edge.right))]
 
 
 def _together(atoms: Atoms, sizes: NDArray[np.int64], left: int, right: int) -> NDArray[np.float64]:

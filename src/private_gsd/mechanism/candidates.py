@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from private_gsd.baselines.features import Atoms
 from private_gsd.baselines.projector import KINDS
 from private_gsd.errors import WorkloadError
+from private_gsd.genetic.forest import Trees
 from private_gsd.workloads import Marginals, Workload
 from private_gsd.workloads.tables import Marginal, tables_asked
 
@@ -33,29 +34,6 @@ MOST_COLUMNS = 8
 SELECTIVE = ("mst", "aim")
 # Those that measure all they will in one step.
 AT_ONCE = ("one-shot", "layered")
-
-
-class Trees:
-    """Which columns selected pairs join."""
-
-    def __init__(self) -> None:
-        self._tree: dict[int, int] = {}
-
-    def _root(self, column: int) -> int:
-        while column in self._tree:
-            column = self._tree[column]
-        return column
-
-    def apart(self, pair: tuple[int, ...]) -> bool:
-        """Whether a pair's columns are in different trees: it would not close a cycle."""
-        return self._root(pair[0]) != self._root(pair[1])
-
-    def join(self, pair: tuple[int, ...]) -> bool:
-        """Join a pair's trees; whether they were two."""
-        if not self.apart(pair):
-            return False
-        self._tree[self._root(pair[0])] = self._root(pair[1])
-        return True
 
 
 def measurable(mechanism: Mechanism, workload: Workload) -> Workload:

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from private_gsd.errors import MeasurementError
+from private_gsd.genetic.forest import Trees
 from private_gsd.measurement import measure
-from private_gsd.mechanism.candidates import Trees, scopes_of, single_columns
+from private_gsd.mechanism.candidates import scopes_of, single_columns
 from private_gsd.mechanism.terms import Expected, Outcome
 from private_gsd.privacy.mechanisms import selection_scale
 from private_gsd.privacy.release import Selection, select_by_distance
