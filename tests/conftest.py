@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,6 +25,11 @@ settings.register_profile(
 settings.register_profile("thorough", parent=settings.get_profile("default"), max_examples=1500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+# What JAX compiles is kept for the next test and the next run. JAX reads this when it is imported.
+os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent.parent / ".pytest_cache/jax")
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
+
 # What goes to one worker, by its name, in the order in which it begins; the first that fits counts.
 # Kernels have a small form, and a large one with predicates, sums and rules, which takes a minute
 # or two to compile: whoever needs it goes to one worker, and it is compiled once, while the other
@@ -31,8 +37,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 # when they have started.
 GROUPS = {
     "large": (
-        r"/test_(rules|evidence|conditional|sums|predicates|knowledge_cli)\.py"
-        r"|/genetic/.*\[.*(predicates|all of them)"
+        r"/test_(rules|evidence|conditional|sums|predicates|knowledge_cli|edits)\.py"
+        r"|/genetic/.*(\[all of them|any_schema|absurd|one_column)"
     ),
     "engines": r"/sources/test_(contract|postgres)\.py",
     "browser": r"/test_browser\.py",
