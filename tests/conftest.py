@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,3 +87,12 @@ def _unsynced() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
         yield
+
+
+@pytest.fixture
+def unsmoothed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that are five times as fast, for tests that ask not how good their tables are."""
+    from private_gsd import GeneticConfig
+
+    quick = partial(GeneticConfig, smooth=False)
+    monkeypatch.setattr("private_gsd.baselines.registry.GeneticConfig", quick)
