@@ -44,7 +44,7 @@ lint: install
 	@$(BIN)/mypy
 
 test: lint
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
+	@$(BIN)/python -m pytest --numprocesses 2
 
 format: install
 	@$(BIN)/ruff check --fix .

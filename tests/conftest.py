@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from xdist.scheduler import LoadScopeScheduling
 
 # Machines are noisy: no test fails for its time. Failing examples are printed to be replayed.
 settings.register_profile(
@@ -19,27 +28,71 @@ settings.register_profile(
 settings.register_profile("thorough", parent=settings.get_profile("default"), max_examples=1500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+# Each worker has a core of its own: threads of BLAS or OpenMP wait for one another there, and a sum
+# of 60,000 numbers took 19 ms instead of 0.03. NumPy reads this when it is imported.
+os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
+
+# What JAX compiles is kept for the next test and the next run. JAX reads this when it is imported.
+os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent.parent / ".pytest_cache/jax")
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
+
+# What goes to one worker, by its name, in the order in which it begins; the first that fits counts.
 # Kernels have a small form, and a large one with predicates, sums and rules, which takes a minute
-# or two to compile: whoever needs it goes to one worker, and it is compiled once.
-LARGE = {"test_rules", "test_evidence", "test_conditional", "test_sums", "test_predicates"}
-LARGE |= {"test_knowledge_cli"}
-LARGE_CASES = ("predicates", "all of them")
-# Long ones begin first; those that bring threads of their own come last, when servers have started.
-ORDER = {"engines": 0, "large": 1, "baselines": 3}
+# or two to compile: whoever needs it goes to one worker, and it is compiled once, while the other
+# worker compiles the small one. Servers start once too, and what brings threads of its own comes
+# when they have started.
+GROUPS = {
+    "large": (
+        r"/test_(rules|evidence|conditional|sums|predicates|knowledge_cli|edits)\.py"
+        r"|/genetic/.*(\[all of them|any_schema|absurd|one_column)"
+    ),
+    "engines": r"/sources/test_(contract|postgres)\.py",
+    "evaluation": r"/evaluation/test_(browser|evaluate)\.py",
+    "baselines": r"/baselines/|/test_experiments\.py",
+    "": "",
+}
+
+
+def group_of(nodeid: str) -> str:
+    """The group of a test, and nothing where it may go anywhere."""
+    return next(name for name, pattern in GROUPS.items() if re.search(pattern, nodeid))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests go to one worker, and in which order they come."""
+    """Say in which order tests come."""
+    order = list(GROUPS)
+    items.sort(key=lambda item: order.index(group_of(item.nodeid)))
 
-    def place(item: pytest.Item) -> int:
-        marks = [str(mark.args[0]) for mark in item.iter_markers("xdist_group")]
-        return min((ORDER.get(mark, 2) for mark in marks), default=2)
 
-    for item in items:
-        if item.path.parent.name == "baselines":
-            item.add_marker(pytest.mark.xdist_group("baselines"))
-        elif item.path.stem in LARGE or (
-            item.path.parent.name == "genetic" and any(case in item.name for case in LARGE_CASES)
-        ):
-            item.add_marker(pytest.mark.xdist_group("large"))
-    items.sort(key=place)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Send groups to workers, whole and in their order.
+
+    The marks that xdist has for it get lost since pytest 9.2, where it cannot rename tests.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid) or nodeid
+
+    config.option.loadscopereorder = False
+    return Scheduling(config, log)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _unsynced() -> Iterator[None]:
+    """Wait for no disk: a process that dies loses nothing of what it wrote, only a machine does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
+@pytest.fixture
+def unsmoothed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that are five times as fast, for tests that ask not how good their tables are."""
+    from private_gsd import GeneticConfig
+
+    quick = partial(GeneticConfig, smooth=False)
+    monkeypatch.setattr("private_gsd.baselines.registry.GeneticConfig", quick)

@@ -235,9 +235,11 @@ def outcome(folder: Path, ledger: Path) -> tuple[Any, ...]:
     "settings", [SMALL, LAYERED, ADAPTIVE], ids=["one-shot", "layered", "adaptive"]
 )
 def test_a_run_killed_at_any_step_goes_on_as_if_it_was_not(
-    settings: dict[str, Any], tmp_path: Path
+    settings: dict[str, Any], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """The same table, the same measurements, and a ledger with each charge once."""
+    if settings is not SMALL:
+        request.getfixturevalue("unsmoothed")
     data = tmp_path / "table.csv"
     pyarrow.csv.write_csv(TABLE, data)
 
@@ -279,6 +281,7 @@ def test_a_run_killed_at_any_step_goes_on_as_if_it_was_not(
     assert resumed > 10
 
 
+@pytest.mark.usefixtures("unsmoothed")
 @pytest.mark.parametrize("settings", [SMALL, ADAPTIVE], ids=["one-shot", "adaptive"])
 def test_no_second_draw_is_left_under_one_charge(settings: dict[str, Any], tmp_path: Path) -> None:
     """With real noise: one draw a charge on the disk, and what was selected is measured."""
@@ -734,6 +737,7 @@ def test_a_ledger_that_cannot_pay_for_the_whole_run(tmp_path: Path) -> None:
         assert ledger.charges("table") == []
 
 
+@pytest.mark.usefixtures("unsmoothed")
 @pytest.mark.parametrize("settings", [SMALL, ADAPTIVE], ids=["one-shot", "adaptive"])
 def test_a_disk_that_is_full(settings: dict[str, Any], tmp_path: Path) -> None:
     """At any write: one clear error, and the run goes on when there is room again."""
@@ -1068,6 +1072,7 @@ def test_the_noise_on_the_number_of_rows_is_as_large_as_it_says() -> None:
     assert 26 < sum(each**2 for each in found) < 116
 
 
+@pytest.mark.usefixtures("unsmoothed")
 @pytest.mark.parametrize("settings", [{}, {"mechanism": "adaptive", "epochs": 2}])
 def test_add_remove_goes_on_after_a_kill_at_any_step(
     settings: dict[str, Any], tmp_path: Path

@@ -164,10 +164,9 @@ def write_csv_polars(table: pa.Table, path: Path) -> None:
 @pytest.mark.parametrize(
     "write", [write_csv_arrow, write_csv_duckdb, write_csv_pandas, write_csv_polars]
 )
-@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
-@given(tables())
+@given(tables(), st.sampled_from(["csv", "csv.gz"]))
 def test_csv(
-    write: Callable[[pa.Table, Path], None], ending: str, example: tuple[Schema, pa.Table]
+    write: Callable[[pa.Table, Path], None], example: tuple[Schema, pa.Table], ending: str
 ) -> None:
     schema, table = example
     with tempfile.TemporaryDirectory() as folder:

@@ -344,7 +344,7 @@ def test_a_column_of_one_value_is_told_from_another(kind: str, made: int) -> Non
 
 
 def test_held_out_rows_that_were_not_held_out_are_noticed() -> None:
-    found = evaluated(TRAIN, holdout=TRAIN)
+    found = evaluated(TRAIN, holdout=TRAIN, targets=[])
     assert found.attacks is not None
     assert found.attacks.overlap
     assert any("cannot tell anything" in each for each in found.attacks.findings)
@@ -352,7 +352,7 @@ def test_held_out_rows_that_were_not_held_out_are_noticed() -> None:
 
 def test_a_shuffled_copy_cannot_be_told_apart() -> None:
     order = np.random.default_rng(3).permutation(TRAIN.num_rows)
-    found = evaluated(TRAIN.take(pa.array(order)), holdout=None)
+    found = evaluated(TRAIN.take(pa.array(order)), holdout=None, targets=[])
     assert found.propensity is not None
     assert abs(found.propensity.auc - 0.5) < 0.05
 
@@ -365,5 +365,6 @@ def test_tables_from_one_place_have_a_propensity_ratio_of_about_one() -> None:
     def drawn() -> pa.Table:
         return pa.table({name: rng.choice(list("abcde"), 1000) for name in schema.names})
 
-    ratios = [evaluate(drawn(), drawn(), schema=schema).propensity for _ in range(4)]
+    found = [evaluate(drawn(), drawn(), schema=schema, targets=[]) for _ in range(4)]
+    ratios = [each.propensity for each in found]
     assert 0.7 < np.mean([each.ratio for each in ratios if each is not None]) < 1.3

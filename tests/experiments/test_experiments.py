@@ -27,11 +27,6 @@ from private_gsd.schema import Numeric
 
 ROOT = Path(__file__).parent.parent.parent
 NAMES = ["sex", "marital", "citizen", "tenure", "age", "household_size"]
-# Those whose rivals are made with JAX.
-RIVALS = {
-    *("prefix", "halfspace", "oneshot_categorical", "oneshot_tree", "adaptive_categorical"),
-    *("machine_learning", "relaxation"),
-}
 LARGEST = 150_000
 
 
@@ -50,13 +45,7 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xdist_group("baselines") if name in RIVALS else ())
-        for name in EXPERIMENTS
-    ],
-)
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_quick(name: str, people: list[str], tmp_path: Path) -> None:
     """From the command to tables and plots, and nothing is done twice."""
     experiment = EXPERIMENTS[name]

@@ -15,8 +15,10 @@ from private_gsd import Boolean, Categorical, Date, Integer, Real, Schema, workl
 from private_gsd.answering import count
 from private_gsd.genetic.domain import random_table
 from private_gsd.genetic.objective import Objective
+from private_gsd.kernels import edits
 from private_gsd.kernels.cells import fill_atoms
-from private_gsd.kernels.edits import Problem, Row, State, load_row, score_atoms
+from private_gsd.kernels.compiling import kernel
+from private_gsd.kernels.edits import Problem, Row, State
 from private_gsd.kernels.halfspaces import fill_pulls, prepare_halfspaces, score_halfspaces
 from private_gsd.kernels.marginals import fill_residuals
 from private_gsd.kernels.predicates import prepare_valued, score_valued
@@ -25,6 +27,9 @@ from private_gsd.measurement import Measurements
 from private_gsd.workloads import Workload
 from tests.strategies import encoded_values, examples, sql_workloads
 from tests.workloads.random_sql import predicates_of
+
+# Here they are kernels of their own, which are kept: no run but the first compiles them.
+load_row, score_atoms = (kernel(part.py_func) for part in (edits.load_row, edits.score_atoms))
 
 SCHEMA = Schema(
     [

@@ -42,10 +42,9 @@ from private_gsd.workloads import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = [
-    pytest.mark.xdist_group("engines"),
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:PySpark does not yet fully support pandas:FutureWarning"
+)
 
 SCHEMA = datasets.census_schema()
 TABLE = datasets.census(3000, seed=4)

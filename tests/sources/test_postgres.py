@@ -33,8 +33,6 @@ from private_gsd.workloads import categorical_marginals, tree_marginals
 from tests.cli.test_cli import run
 from tests.sources.test_contract import ingest
 
-pytestmark = pytest.mark.xdist_group("engines")
-
 SCHEMA = datasets.census_schema().select(["sex", "age"])
 
 

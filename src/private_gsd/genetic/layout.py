@@ -218,7 +218,7 @@ def directions_of(
         weights=weights[queries].astype(np.float32),
         order=np.argsort(~kinds, kind="stable"),
         begins=starts_of(sizes)[:-1],
-        lows=bounds[:, 0],
+        lows=bounds[:, 0].copy(),  # a view of one column has another type than one of several
         spans=bounds[:, 1] - bounds[:, 0],
     )
 

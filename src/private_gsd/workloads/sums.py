@@ -160,7 +160,7 @@ def parts_of(
             [-1 if part.column is None else schema.names.index(part.column) for part in parts],
             dtype=np.int64,
         ),
-        bounds[:, 0],
+        bounds[:, 0].copy(),
         STEPS / np.maximum(bounds[:, 1] - bounds[:, 0], 1e-300),
     )
 
