@@ -33,7 +33,7 @@ class Learning(Config):
     Attributes:
         trees: The first questions, all measured at once.
         halfspaces: The others, measured adaptively.
-        systems: Who makes the tables; the epochs are those of halfspaces.
+        systems: Who makes the tables; the epochs are those of halfspaces, which others leave out.
         epsilons: The budgets.
         queries: How many halfspaces, instead of the number in ``halfspaces``.
         only: The systems to run; all by default.
@@ -50,15 +50,19 @@ class Learning(Config):
 def plan(config: Learning, data: Data | None) -> list[Settings]:
     """A run for each kind of question, system, budget and seed."""
     runs: list[Settings] = []
+    at_once = tuple(replace(each, epochs=()) for each in config.systems)
+    in_epochs = tuple(each for each in config.systems if each.epochs)
     for words, workload, once in (("BT", config.trees, True), ("HS", config.halfspaces, False)):
         asked = Comparison(
             workload=workload,
-            systems=tuple(replace(each, epochs=()) if once else each for each in config.systems),
+            systems=at_once if once else in_epochs,
             epsilons=config.epsilons,
             seeds=config.seeds,
             queries=0 if once else config.queries,
-            only=config.only,
+            only=config.only if once else tuple(set(config.only) & {e.name for e in in_epochs}),
         )
+        if config.only and not asked.only:
+            continue
         runs += [{"questions": words, **run} for run in plan_comparison(asked, data)]
     return runs
 
@@ -153,12 +157,14 @@ def look(name: str) -> dict[str, str]:
 PAPER = Learning(
     systems=(
         System(name="GSD", projector="gsd", rows=2000, epochs=(50,)),
+        System(name="GSD, not smoothed", projector="gsd:smooth=false", rows=2000),
         System(name="RAP++", projector="rap++", rows=1000, epochs=(25,)),
     ),
 )
 FULL = Learning(
     systems=(
         System(name="GSD", projector="gsd", rows=2000, epochs=(25,)),
+        System(name="GSD, not smoothed", projector="gsd:smooth=false", rows=2000),
         System(name="RAP++", projector="rap++:iterations=100", rows=1000, epochs=(10,), seeds=1),
     ),
     reduced=(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,5 +93,7 @@ def unsmoothed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs that are five times as fast, for tests that ask not how good their tables are."""
     from private_gsd import GeneticConfig
 
-    quick = partial(GeneticConfig, smooth=False)
+    def quick(**settings: Any) -> GeneticConfig:
+        return GeneticConfig(**{**settings, "smooth": False})
+
     monkeypatch.setattr("private_gsd.baselines.registry.GeneticConfig", quick)

@@ -16,12 +16,14 @@ from private_gsd import (
     Categorical,
     Encoder,
     ExactAnswers,
+    GeneticConfig,
     Measurements,
     Release,
     Schema,
     Sweep,
     Synthesizer,
     datasets,
+    evolve,
     workloads,
 )
 from private_gsd.answering import count
@@ -284,7 +286,8 @@ def test_sweeps_take_a_projector() -> None:
     [
         ("rapp", r"no projector is called 'rapp' \(did you mean 'rap'\?\); there are gsd, rap"),
         (None, "projector must be a name, not None"),
-        ("gsd:rows=5", "gsd has no 'rows'; it has no settings"),
+        ("gsd:rows=5", "gsd has no 'rows'; its settings are smooth"),
+        ("gsd:smooth=maybe", "smooth must be true or false, not 'maybe'"),
         ("rap:mixture=5", r"no 'mixture' \(did you mean 'mixtures'\?\); its settings are mixtures"),
         ("rap:batch=many", "batch must be a whole number, not 'many'"),
         ("rap:iterations=5,iterations=6", "iterations is given twice"),
@@ -305,6 +308,17 @@ def test_names_and_settings_that_make_no_sense(spec: Any, message: str, tmp_path
     with pytest.raises(SearchError, match=message):
         synth.fit(PEOPLE)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_search_smooths_unless_it_is_told_not_to() -> None:
+    workload = workloads.categorical_marginals(CENSUS, 1)
+    counts = np.random.default_rng(0).normal(500, 50, workload.size)
+    groups = workload.num_groups
+    measured = Measurements(workload, counts, np.full(groups, 50.0), 1000, ("",) * groups, True)
+    for spec, smooth in (("gsd", True), ("gsd:smooth=true", True), ("gsd:smooth=false", False)):
+        found = projector_of(spec).project(measured, rows=100, seed=3).matrix
+        expected = evolve(measured, GeneticConfig(rows=100, smooth=smooth), seed=3).matrix
+        assert np.array_equal(found, expected, equal_nan=True)
 
 
 @pytest.mark.parametrize("name", ["rap", "gem", "rap++", "pgm"])

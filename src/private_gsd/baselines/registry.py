@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class GSD:
-    """The genetic search, which serves every query; see ``evolve``."""
+    """The genetic search, which serves every query; see ``evolve``.
+
+    Attributes:
+        smooth: Whether the answers of marginals are smoothed first.
+    """
+
+    smooth: bool = True
 
     @property
     def name(self) -> str:
@@ -56,7 +62,7 @@ class GSD:
         """Search for a table."""
         found = evolve(
             measurements,
-            GeneticConfig(rows=rows),
+            GeneticConfig(rows=rows, smooth=self.smooth),
             seed=seed,
             start=start,
             threads=threads,
@@ -74,6 +80,7 @@ REGISTRY: dict[str, type[Any]] = {
     "pgm": PGM,
 }
 NAMES = tuple(REGISTRY)
+TRUTHS = {"true": True, "false": False}
 
 
 def projector_of(spec: str) -> Projector:
@@ -103,9 +110,9 @@ def projector_of(spec: str) -> Projector:
         if key in settings:
             raise SearchError(f"projector {spec!r}: {key} is given twice")
         try:
-            settings[key] = known[key](value)
-        except ValueError:
-            kinds = {int: "a whole number", float: "a number"}
+            settings[key] = TRUTHS[value] if known[key] is bool else known[key](value)
+        except (ValueError, KeyError):
+            kinds = {int: "a whole number", float: "a number", bool: "true or false"}
             raise SearchError(
                 f"projector {spec!r}: {key} must be {kinds[known[key]]}, not {value!r}"
             ) from None
