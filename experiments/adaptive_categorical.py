@@ -16,12 +16,13 @@ PAPER = Comparison(
 FULL = Comparison(
     workload="categorical:3",
     systems=(
-        System(name="GSD", projector="gsd", rows=2000, epochs=EPOCHS),
+        System(name="GSD", projector="gsd", rows=2000, epochs=(25, 50), seeds=1),
         System(name="RAP", projector="rap:iterations=100", rows=50_000, epochs=(25,), seeds=1),
         System(name="GEM", projector="gem:iterations=100", rows=50_000, epochs=(25,), seeds=1),
         System(name="PGM+EM", projector="pgm", rows=0, epochs=(10,), seeds=1),
     ),
     reduced=(
+        "GSD runs with T = 25 and 50 and one seed alone",
         "RAP and GEM run with T = 25 and one seed alone, and 100 pairs of steps an epoch, not "
         "1,000",
         "PGM+EM runs with T = 10 and one seed alone: its model grows too large with more epochs",
