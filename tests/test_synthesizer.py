@@ -145,14 +145,14 @@ def noise_of(workload: Workload, budget: Budget) -> float:
 
 
 def test_auto_chooses_a_mechanism_from_public_facts() -> None:
-    """Layered where several columns are asked together, one-shot elsewhere."""
+    """Layered where three columns are asked together, one-shot elsewhere."""
     for specs, name in (
-        (["categorical:1"], "one-shot"),
-        (["categorical:2"], "layered"),
+        (["categorical:2"], "one-shot"),
+        (["categorical:3"], "layered"),
     ):
         assert choose_mechanism(workload_of(SCHEMA, specs)).name == name
     cases: list[tuple[float, list[str] | None, str]] = [
-        (10.0, ["categorical:2"], "layered"),
+        (10.0, ["categorical:2"], "one-shot"),
         (0.02, ["categorical:3"], "layered"),
         (0.02, None, "one-shot"),
     ]

@@ -19,11 +19,11 @@ from private_gsd.mechanism import (
     SELECTIVE,
     Mechanism,
     is_picky,
+    measurable,
     single_columns,
 )
 from private_gsd.privacy.plan import plan_one_shot
 from private_gsd.schema import Discrete
-from private_gsd.workloads import Marginals
 from private_gsd.workloads.specs import default_specs, workload_of
 
 if TYPE_CHECKING:
@@ -60,19 +60,17 @@ def choose_specs(schema: Schema, budget: Budget, rows: int) -> list[str]:
 
 
 def choose_mechanism(workload: Workload) -> Mechanism:
-    """One-shot, or layered where marginals of several columns are asked.
+    """One-shot, or layered where marginals of three columns or more are asked.
 
     >>> from private_gsd import datasets
     >>> from private_gsd.workloads import categorical_marginals
     >>> schema = datasets.census_schema()
-    >>> [choose_mechanism(categorical_marginals(schema, k)).name for k in (1, 2)]
+    >>> [choose_mechanism(categorical_marginals(schema, k)).name for k in (2, 3)]
     ['one-shot', 'layered']
     """
-    several = any(
-        isinstance(family, Marginals) and any(len(group.positions) > 1 for group in family.groups)
-        for family in workload.families
-    )
-    return Mechanism(name="layered" if several else "one-shot")
+    layered = Mechanism(name="layered")
+    more = measurable(layered, workload) is not workload
+    return layered if more else Mechanism(name="one-shot")
 
 
 def check_fits(

@@ -69,7 +69,7 @@ class Synthesizer:
             budget and the number of rows decide, which are public: single columns, pairs or triples
             (see ``choose_specs``). Under "add-remove", pairs.
         mechanism: "one-shot", "layered", "adaptive", "mst", "aim" (see ``Mechanism``), or "auto":
-            one-shot, or layered where several columns are asked together.
+            one-shot, or layered where three columns or more are asked together.
         epochs: Of the adaptive mechanism.
         groups: Of the adaptive mechanism, selected in an epoch.
         split: Of the adaptive mechanism, how much goes to selecting.

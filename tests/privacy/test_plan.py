@@ -18,21 +18,6 @@ WORKLOAD = workloads.categorical_marginals(SCHEMA, 2) + workloads.tree_marginals
 BUDGET = Budget.from_epsilon(1, 1e-9)
 
 
-def test_larger_groups_get_more_of_what_some_have_together() -> None:
-    """In proportion to the fourth root of their sizes; the others' parts stay as they are."""
-    some = np.arange(WORKLOAD.num_groups) % 2 == 0
-    plan = plan_one_shot(WORKLOAD, BUDGET, by_size=some)
-    even = plan_one_shot(WORKLOAD, BUDGET)
-    units, before = np.array(plan.units, dtype=float), np.array(even.units, dtype=float)
-    assert np.allclose(units[~some], before[~some])
-    assert np.isclose(units[some].sum(), before[some].sum())
-    ratio = units[some] / before[some] / WORKLOAD.group_sizes[some] ** 0.25
-    assert np.allclose(ratio, ratio[0])
-    assert sum(plan.units) <= BUDGET.units
-    nobody = plan_one_shot(WORKLOAD, BUDGET, by_size=np.zeros_like(some))
-    assert nobody.units == even.units
-
-
 def test_equal_noise_is_the_gaussian_mechanism_on_one_vector() -> None:
     plan = plan_one_shot(WORKLOAD, BUDGET)
     together = gaussian_scale(WORKLOAD.squared_sensitivities().sum(), BUDGET.units)

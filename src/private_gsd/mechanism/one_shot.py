@@ -1,10 +1,8 @@
 """One-shot: every group is measured once, and a table is made of all.
 
-Layered is the same with unequal parts, and with more to measure (``candidates``): pairs of columns
-get most of the budget, and marginals of more the rest. Noise drowns what three columns have in
-common long before it drowns pairs, and triples that are measured alone tell less of their pairs
-than these do themselves. Among marginals of as many columns the larger get a little more: a table
-of many cells has less to be told from its noise by.
+Layered is the same with more to measure (``candidates``): pairs of columns get most of the budget,
+and marginals of more the rest. Noise drowns what three columns have in common long before it drowns
+pairs, and triples that are measured alone tell less of their pairs than these do themselves.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ UPPER = 0.2
 def plan_of(
     mechanism: Mechanism, workload: Workload, budget: Budget, neighbours: Neighbours = "replace-one"
 ) -> Plan:
-    """What each group gets of the budget: the same noise on all, or by layers and sizes.
+    """What each group gets of the budget: the same noise on all, or on all of a layer.
 
     Args:
         mechanism: "one-shot" or "layered".
@@ -44,17 +42,15 @@ def plan_of(
     """
     if mechanism.name == "one-shot":
         return plan_one_shot(workload, budget, neighbours=neighbours)
-    columns = np.concatenate(
+    upper = np.concatenate(
         [
-            [len(group.positions) for group in family.groups]
+            [len(group.positions) > 2 for group in family.groups]
             if isinstance(family, Marginals)
-            else np.zeros(len(family.group_sizes), dtype=np.int64)
+            else np.zeros(len(family.group_sizes), dtype=np.bool_)
             for family in workload.families
         ]
     )
-    return plan_one_shot(
-        workload, budget, neighbours=neighbours, layers=(columns > 2, UPPER), by_size=columns > 0
-    )
+    return plan_one_shot(workload, budget, neighbours=neighbours, layers=(upper, UPPER))
 
 
 def run_one_shot(mechanism: Mechanism, what: Run, total: NoisyTotal | None) -> Outcome:

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 Allocation = Literal["equal-noise", "equal-budget"]
 
-# Where larger groups get more, it is their size to this power.
-BY_SIZE = 0.25
-
 
 @dataclass(frozen=True)
 class Share:
@@ -92,7 +89,6 @@ def plan_one_shot(
     neighbours: Neighbours = "replace-one",
     allocation: Allocation = "equal-noise",
     layers: tuple[NDArray[np.bool_], float] | None = None,
-    by_size: NDArray[np.bool_] | None = None,
 ) -> Plan:
     """Split a budget over all groups of a workload.
 
@@ -106,7 +102,6 @@ def plan_one_shot(
             "equal-budget" gives each the same part.
         layers: Some of the groups, and how much of the budget they get together, where there are
             others.
-        by_size: The groups of which larger ones get more, at the expense of smaller ones.
     """
     if allocation not in get_args(Allocation):
         raise BudgetError(f"allocation must be 'equal-noise' or 'equal-budget', not {allocation!r}")
@@ -114,9 +109,6 @@ def plan_one_shot(
     # What no neighbour can change is treated as if one could, here as when it is measured.
     squares = np.where(squares > 0, squares, 1.0)
     weights = squares / workload.units**2 if allocation == "equal-noise" else np.ones_like(squares)
-    if by_size is not None:
-        more = weights[by_size] * workload.group_sizes[by_size] ** BY_SIZE
-        weights[by_size] = more * (weights[by_size].sum() / max(more.sum(), np.finfo(float).tiny))
     if layers is not None:
         some, share = layers
         if some.any() and not some.all():
