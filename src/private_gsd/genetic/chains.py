@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.answering import count
 from private_gsd.genetic.forest import forest_of, no_forest
 from private_gsd.genetic.objective import Objective
 from private_gsd.kernels.annealing import anneal
@@ -125,10 +124,15 @@ class Chains:
                         )
         self.means = answers / (KEPT * CHAINS * self._rows)
 
-    def answers(self, workload: Workload, threads: int) -> Shares:
+    def answers(self, workload: Workload) -> Shares:
         """The mean answers to other questions, as shares."""
         values = np.concatenate([state.values for state in self._kept])
-        return np.asarray(count(workload, values, threads=threads) / len(values))
+        found = []
+        for family in workload.families:
+            counts = family.start()
+            family.count(values, counts)
+            found.append(family.finish(counts) / len(values))
+        return np.concatenate(found)
 
     def forest(self) -> Forest:
         """The columns that hang together most in the tables that the means are of."""

@@ -126,11 +126,11 @@ class Smoothing:
             self._forest = drawn.forest()
             if not self._forest.neighbours.size:
                 break
-            usual = _split(twos, self._drawn(ones).answers(pairs.workload, self._threads))
+            usual = _split(twos, self._drawn(ones).answers(pairs.workload))
             drawn = self._drawn(_sharpened(pairs, twos, usual, 2) + known)
         if order > 2:
             known = _doubted(_below(pairs, twos, 2, drawn.means), DOUBT_BELOW)
-            usual = _split(tables, drawn.answers(measured.workload, self._threads))
+            usual = _split(tables, drawn.answers(measured.workload))
             drawn = self._drawn(_sharpened(measured, tables, usual, 3) + known)
         return self._answered(drawn.means[: measured.workload.size])
 
