@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 LEAST_SHARED = 0.02
 # What a cell has beside the rows that are in it.
 PSEUDO = 0.5
+# Columns with more cells than this together stay apart.
+MOST_CELLS = 2**20
 
 
 class Edge(NamedTuple):
@@ -73,10 +75,10 @@ def forest_of(atoms: Atoms, sizes: NDArray[np.int64], known: Sequence[int]) -> F
     """
     edges = []
     for left, right in itertools.combinations(known, 2):
-        found = _together(atoms, sizes, left, right)
-        shared = _shared(found)
-        if shared >= LEAST_SHARED:
-            edges.append(Edge(shared, left, right))
+        if sizes[left] * sizes[right] <= MOST_CELLS:
+            shared = _shared(_together(atoms, sizes, left, right))
+            if shared >= LEAST_SHARED:
+                edges.append(Edge(shared, left, right))
     kept = spanning(edges)
     lifts = [(edge, _lifts(_together(atoms, sizes, edge.left, edge.right))) for edge in kept]
     return laid_out(len(sizes), lifts)
@@ -101,9 +103,11 @@ def _by_chance(found: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _shared(found: NDArray[np.float64]) -> float:
-    """Mutual information."""
+    """Mutual information, less what rows that do not hang together seem to have (Miller, Madow)."""
     some = found > 0
-    return float((found[some] * np.log(found[some] / _by_chance(found)[some])).sum() / found.sum())
+    seen = (found[some] * np.log(found[some] / _by_chance(found)[some])).sum()
+    freedom = some.sum() - some.any(axis=1).sum() - some.any(axis=0).sum() + 1
+    return float((seen - freedom / 2) / found.sum())
 
 
 def _lifts(found: NDArray[np.float64]) -> NDArray[np.float64]:
