@@ -67,9 +67,8 @@ def test_soft_answers_are_sigmoids(sharpness: float) -> None:
     numbers = np.array([0.0, 0.2, 0.5, 0.9])
     relaxation = Relaxation(TOOLS, at_most([0.3, 0.5]), 4)
     rows = relaxation.begin(TOOLS.key(0), 4, on_the_line(numbers))
-    for answer, threshold in zip(
-        TOOLS.jax.jit(relaxation.answers)(rows, sharpness), (0.3, 0.5), strict=True
-    ):
+    answers = TOOLS.jax.jit(relaxation.answers)(rows, sharpness)[relaxation.weights > 0]
+    for answer, threshold in zip(answers, (0.3, 0.5), strict=True):
         each = [1 / (1 + math.exp(-sharpness * (threshold - x))) for x in numbers]
         assert float(answer) == pytest.approx(np.mean(each), abs=1e-4)
 
@@ -86,6 +85,24 @@ def test_soft_categories_are_chances() -> None:
     np.testing.assert_allclose(
         TOOLS.jax.jit(relaxation.answers)(rows, 2.0), shares.ravel(), atol=1e-6
     )
+
+
+def test_queries_that_fill_up_do_not_count() -> None:
+    """Queries of one kind come one by one, and all of them are asked together."""
+    parts = [workloads.random_prefixes(SCHEMA, 7).select([n]) for n in range(7)]
+    halves = [workloads.random_halfspaces(SCHEMA, 5).select([n]) for n in range(5)]
+    asked = sum(parts[1:] + halves, start=parts[0]) + workloads.categorical_marginals(SCHEMA, 2)
+    relaxation = Relaxation(TOOLS, asked, POINTS)
+    assert len(relaxation.asked.conjunctions) == len(relaxation.asked.halfspaces) == 1
+    counted = relaxation.queries[relaxation.weights > 0]
+    np.testing.assert_array_equal(np.sort(counted), np.arange(asked.size))
+    assert len(relaxation.queries) == asked.size + (16 - 7) + (16 - 5)
+    assert relaxation.weights.sum() == asked.size
+    matrix = table(POINTS)
+    rows = sure(relaxation.begin(TOOLS.key(0), POINTS, matrix))
+    found = TOOLS.jax.jit(relaxation.answers)(rows, 1e6)
+    hard = count(asked, matrix) / POINTS
+    np.testing.assert_allclose(found, hard[relaxation.queries], atol=1e-4)
 
 
 def test_too_many_queries_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -116,8 +115,9 @@ def _compiled(
     def chances(theta: Any, fixed: Any) -> Any:
         """The chances of every column's atoms, which sum to one."""
         each = logits(jnp, theta, fixed)
-        parts = [jax.nn.softmax(each[a:b], axis=0) for a, b in pairwise(starts)]
-        return jnp.concatenate(parts)
+        # The gradient of a split is one array; that of slices is as many, each as large as all.
+        parts = jnp.split(each, starts[1:-1])
+        return jnp.concatenate([jax.nn.softmax(part, axis=0) for part in parts])
 
     def steps(state: Any, fixed: Any, layout: Layout, targets: Any, pairs: int) -> Any:
         def step(state: Any, by_error: Any) -> tuple[Any, Any]:

@@ -11,13 +11,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from private_gsd.baselines.optional import gradients
 from private_gsd.baselines.projector import Projection, checked, require_finite, require_served
-from private_gsd.baselines.relaxed import Relaxation, Rows, too_many_queries
+from private_gsd.baselines.relaxed import (
+    Queries,
+    Relaxation,
+    Rows,
+    Shape,
+    relaxed_answers,
+    too_many_queries,
+)
 from private_gsd.baselines.settings import check_settings
 from private_gsd.genetic.watch import Reason, Stopped, Watch
 from private_gsd.workloads import Conjunctions, Halfspaces, Marginals
@@ -25,6 +33,7 @@ from private_gsd.workloads import Conjunctions, Halfspaces, Marginals
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from private_gsd.baselines.optional import Gradients
     from private_gsd.genetic.watch import Callback
     from private_gsd.measurement import Measurements
     from private_gsd.workloads import Workload
@@ -35,6 +44,14 @@ SERVED = (Marginals, Conjunctions, Halfspaces)
 FIRST_TEMPERATURE = 2.0
 # Steps between two words about them.
 AT_ONCE = 25
+
+
+class Asked(NamedTuple):
+    """Queries, what was measured of each, and how much each counts."""
+
+    queries: Queries
+    targets: Any
+    weights: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,12 +109,12 @@ class RAPPlusPlus:
         rows, seed = checked(measurements, rows, seed)
         self.check(measurements.workload)
         tools = gradients(self.name)
-        jnp = tools.jnp
         points = min(rows, self.points)
         watch = Watch(1.0, None, callback)
         relaxation = Relaxation(tools, measurements.workload, points)
-        targets = jnp.asarray(measurements.shares[relaxation.queries], dtype=jnp.float32)
-        run, optimizer = self._steps(relaxation, targets)
+        targets = measurements.shares[relaxation.queries].astype(np.float32)
+        asked = Asked(relaxation.asked, targets, relaxation.weights)
+        run, optimizer = compiled(tools, relaxation.shape, self.learning_rate, self.gradient)
         found = relaxation.begin(tools.key(seed), points, start)
         steps, loss = 0, math.nan
         reason: Reason = "converged"
@@ -110,7 +127,9 @@ class RAPPlusPlus:
                     small = False
                     while left > 0 and not small:
                         wanted = min(left, AT_ONCE)
-                        found, moments, done, value, norm = run(found, moments, sharpness, wanted)
+                        found, moments, done, value, norm = run(
+                            found, moments, asked, sharpness, wanted
+                        )
                         left -= wanted
                         steps += int(done)
                         loss = require_finite(self.name, float(value), self.learning_rate)
@@ -123,31 +142,43 @@ class RAPPlusPlus:
         matrix = relaxation.round(found, rows, np.random.default_rng(seed))
         return Projection(matrix, loss, reason, steps, watch.seconds)
 
-    def _steps(self, relaxation: Relaxation, targets: Any) -> tuple[Any, Any]:
-        """A function that takes some steps at a temperature, and its optimizer."""
-        jax, jnp, optax = gradients(self.name)
-        optimizer = optax.adam(self.learning_rate)
 
-        def loss(rows: Rows, sharpness: Any) -> Any:
-            return ((relaxation.answers(rows, sharpness) - targets) ** 2).sum()
+@lru_cache
+def compiled(
+    tools: Gradients, shape: Shape, learning_rate: float, gradient: float
+) -> tuple[Any, Any]:
+    """A function that takes some steps at a temperature, compiled once for each shape; and Adam.
 
-        def run(rows: Rows, moments: Any, sharpness: Any, wanted: Any) -> Any:
-            def going_on(state: Any) -> Any:
-                return (state[2] < wanted) & (state[4] > self.gradient)
+    Args:
+        tools: JAX and Optax.
+        shape: The columns.
+        learning_rate: Of Adam.
+        gradient: No more steps where its norm is at most this.
+    """
+    jax, jnp, optax = tools
+    optimizer = optax.adam(learning_rate)
 
-            def step(state: Any) -> Any:
-                rows, moments, done, _, _ = state
-                value, slope = jax.value_and_grad(loss)(rows, sharpness)
-                changes, moments = optimizer.update(slope, moments)
-                after: Rows = optax.apply_updates(rows, changes)
-                after = after._replace(numbers=jnp.clip(after.numbers, 0, 1))
-                norm = optax.tree.norm(slope)
-                stay = norm <= self.gradient
-                kept = jax.tree.map(lambda old, new: jnp.where(stay, old, new), rows, after)
-                return kept, moments, done + 1, value, norm
+    def run(rows: Rows, moments: Any, asked: Asked, sharpness: Any, wanted: Any) -> Any:
+        def loss(rows: Rows) -> Any:
+            found = relaxed_answers(tools, shape, asked.queries, rows, sharpness)
+            return (asked.weights * (found - asked.targets) ** 2).sum()
 
-            infinite = jnp.asarray(jnp.inf, dtype=jnp.float32)
-            begin = (rows, moments, 0, infinite, infinite)
-            return jax.lax.while_loop(going_on, step, begin)
+        def going_on(state: Any) -> Any:
+            return (state[2] < wanted) & (state[4] > gradient)
 
-        return jax.jit(run), optimizer
+        def step(state: Any) -> Any:
+            rows, moments, done, _, _ = state
+            value, slope = jax.value_and_grad(loss)(rows)
+            changes, moments = optimizer.update(slope, moments)
+            after: Rows = optax.apply_updates(rows, changes)
+            after = after._replace(numbers=jnp.clip(after.numbers, 0, 1))
+            norm = optax.tree.norm(slope)
+            stay = norm <= gradient
+            kept = jax.tree.map(lambda old, new: jnp.where(stay, old, new), rows, after)
+            return kept, moments, done + 1, value, norm
+
+        infinite = jnp.asarray(jnp.inf, dtype=jnp.float32)
+        begin = (rows, moments, 0, infinite, infinite)
+        return jax.lax.while_loop(going_on, step, begin)
+
+    return jax.jit(run), optimizer

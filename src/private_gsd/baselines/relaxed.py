@@ -16,6 +16,7 @@ from private_gsd.baselines.drawing import draw_places
 from private_gsd.baselines.features import Atoms
 from private_gsd.baselines.products import (
     LARGEST,
+    Layout,
     ProductQueries,
     product_answers,
     too_many_products,
@@ -26,6 +27,8 @@ from private_gsd.workloads import Conjunctions, Halfspaces
 from private_gsd.workloads.tables import tables_asked
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from private_gsd.baselines.optional import Gradients
@@ -35,6 +38,49 @@ if TYPE_CHECKING:
 
 # How sure a relaxed row is of a value that it begins with.
 SURE = 2.0
+
+
+# Queries that come one by one are padded to a multiple of this, so that little is compiled anew.
+TOGETHER = 16
+
+
+class Shape(NamedTuple):
+    """What of a schema relaxed rows depend on.
+
+    Attributes:
+        sizes: How many values each discrete column has, its null among them; 0 of a numeric one.
+        nullable: Whether each column is.
+    """
+
+    sizes: tuple[int, ...]
+    nullable: tuple[bool, ...]
+
+    @property
+    def discrete(self) -> list[int]:
+        """The places of discrete columns."""
+        return [place for place, size in enumerate(self.sizes) if size > 0]
+
+    @property
+    def numeric(self) -> list[int]:
+        """The places of numeric columns."""
+        return [place for place, size in enumerate(self.sizes) if size == 0]
+
+
+class Queries(NamedTuple):
+    """What is asked, in arrays.
+
+    Attributes:
+        products: The marginals; None where there are none.
+        edges: For marginals, where each numeric column's atoms begin, but for the first.
+        conjunctions: By the number of their thresholds: each query's value among all, its
+            numeric columns, and what each is below.
+        halfspaces: Coefficients and thresholds, once or not at all.
+    """
+
+    products: Layout | None
+    edges: tuple[Any, ...]
+    conjunctions: tuple[tuple[Any, Any, Any], ...]
+    halfspaces: tuple[tuple[Any, Any], ...]
 
 
 class Rows(NamedTuple):
@@ -60,8 +106,21 @@ def too_many_queries(workload: Workload, points: int) -> str | None:
     return too_many_products(workload, points)
 
 
+def joined(parts: Sequence[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
+    """Several queries' arrays, one after the other; the last query again up to a full number."""
+    arrays = [np.concatenate(each) for each in zip(*parts, strict=True)]
+    places = np.arange(-(-len(arrays[0]) // TOGETHER) * TOGETHER)
+    return tuple(array[np.minimum(places, len(array) - 1)] for array in arrays)
+
+
 class Relaxation:
     """A workload's queries, asked of relaxed rows.
+
+    Attributes:
+        shape: The columns.
+        asked: The queries.
+        queries: Which query each answer is; those that fill up a number are there again.
+        weights: 1, and 0 for those that fill up.
 
     Args:
         tools: JAX and Optax.
@@ -77,32 +136,46 @@ class Relaxation:
         self.schema = schema = workload.schema
         tables = tables_asked(workload)
         self._atoms = Atoms.of(schema, tables)
-        self._discrete = [p for p, column in enumerate(schema) if isinstance(column, Discrete)]
-        self._numeric = [p for p, column in enumerate(schema) if p not in self._discrete]
-        self._nullable = np.array([schema.columns[p].nullable for p in self._numeric], dtype=bool)
+        self.shape = Shape(
+            tuple(
+                size if isinstance(column, Discrete) else 0
+                for size, column in zip(self._atoms.sizes, schema, strict=True)
+            ),
+            tuple(column.nullable for column in schema),
+        )
+        self._discrete, self._numeric = self.shape.discrete, self.shape.numeric
         bounds = [schema.columns[p].bounds for p in self._numeric]
         self._bounds = np.array(bounds, dtype=np.float64).reshape(-1, 2)
-        sizes = [self._atoms.sizes[place] for place in self._discrete]
+        sizes = [self.shape.sizes[place] for place in self._discrete]
         self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self._products = ProductQueries(self._atoms, tables, points) if tables else None
-        self._edges = [self._boundaries(place) for place in self._numeric]
-        self._conjunctions: list[tuple[NDArray[Any], ...]] = []
-        self._halfspaces: list[tuple[NDArray[Any], ...]] = []
-        found = [] if self._products is None else [self._products.queries]
-        later: list[NDArray[np.int64]] = []
+        # Families come one by one as they are measured; each kind is asked all at once.
+        conjunctions: dict[int, list[tuple[NDArray[Any], ...]]] = {}
+        halfspaces: list[tuple[NDArray[Any], ...]] = []
         first = 0
         for family in workload.families:
             size = int(family.group_sizes.sum())
             numbers = np.arange(first, first + size)
             if isinstance(family, Conjunctions):
-                self._add_conjunctions(family)
-                found.append(numbers)
+                kind = conjunctions.setdefault(family.numbers.shape[1], [])
+                kind.append((*self._thresholds(family), numbers))
             elif isinstance(family, Halfspaces):
-                self._halfspaces.append(family.parameters(np.arange(size)))
-                later.append(numbers)
+                coefficients, thresholds = family.parameters(np.arange(size))
+                halfspaces.append((coefficients.T, thresholds, numbers))
             first += size
-        # Which query each answer is, in the order that they are found.
-        self.queries: NDArray[np.int64] = np.concatenate([*found, *later])
+        alike = [joined(parts) for parts in conjunctions.values()]
+        halves = [joined(halfspaces)] if halfspaces else []
+        products = ProductQueries(self._atoms, tables, points) if tables else None
+        self.asked = Queries(
+            None if products is None else products.layout,
+            tuple(self._boundaries(place) for place in self._numeric),
+            tuple((value, columns, cuts) for value, columns, cuts, _ in alike),
+            tuple((coefficients, cuts) for coefficients, cuts, _ in halves),
+        )
+        found = [] if products is None else [products.queries]
+        found += [kind[-1] for kind in (*alike, *halves)]
+        self.queries: NDArray[np.int64] = np.concatenate(found)
+        self.weights = np.zeros(len(self.queries), dtype=np.float32)
+        self.weights[np.unique(self.queries, return_index=True)[1]] = 1
 
     def _unit(self, number: int, values: Any) -> Any:
         low, high = self._bounds[number]
@@ -117,7 +190,8 @@ class Relaxation:
         values = firsts if denominator == 0 else (firsts - 0.5) / denominator
         return np.asarray(self._unit(self._numeric.index(place), values))
 
-    def _add_conjunctions(self, family: Conjunctions) -> None:
+    def _thresholds(self, family: Conjunctions) -> tuple[NDArray[Any], ...]:
+        """Of each query its value among all, its numeric columns, and what each is below."""
         value = self._starts[np.searchsorted(self._discrete, family.category)] + family.value
         numbers = np.searchsorted(self._numeric, family.numbers)
         denominators = self._atoms.columns.denominators[family.numbers]
@@ -125,7 +199,7 @@ class Relaxation:
         steps = np.ceil(np.round(family.thresholds * denominators, 6)) - 0.5
         thresholds = np.where(grid, steps / np.where(grid, denominators, 1), family.thresholds)
         low, high = self._bounds[numbers, 0], self._bounds[numbers, 1]
-        self._conjunctions.append((value, numbers, (thresholds - low) / (high - low)))
+        return value, numbers, (thresholds - low) / (high - low)
 
     def begin(self, key: Any, points: int, table: Matrix | None) -> Rows:
         """Relaxed rows to begin with: random ones, or those of a table."""
@@ -155,65 +229,8 @@ class Relaxation:
         )
 
     def answers(self, rows: Rows, sharpness: Any) -> Any:
-        """The relaxed share of each query, in the order of ``queries``.
-
-        Args:
-            rows: The relaxed rows.
-            sharpness: The inverse temperature.
-        """
-        jax, jnp, _ = self._tools
-        values = self._values(rows)
-        null = jnp.where(self._nullable[:, None], jax.nn.sigmoid(rows.nulls), 0.0)
-
-        def below(thresholds: Any, numbers: Any) -> Any:
-            return jax.nn.sigmoid(sharpness * (thresholds - numbers))
-
-        found = []
-        if self._products is not None:
-            parts: dict[int, Any] = {}
-            for number, place in enumerate(self._discrete):
-                parts[place] = values[self._starts[number] : self._starts[number + 1]]
-            for number, place in enumerate(self._numeric):
-                edges = jnp.asarray(self._edges[number], dtype=jnp.float32)[:, None]
-                ends = below(edges, rows.numbers[number])
-                one = jnp.ones((1, ends.shape[1]))
-                pieces = jnp.diff(jnp.concatenate([0 * one, ends, one]), axis=0)
-                parts[place] = pieces * (1 - null[number])
-                if self._nullable[number]:
-                    parts[place] = jnp.concatenate([parts[place], null[number][None]])
-            chances = jnp.concatenate([parts[place] for place in range(len(self.schema))])
-            found.append(product_answers(jnp, self._products.layout, chances))
-        for value, numbers, thresholds in self._conjunctions:
-            product = values[value]
-            for column, threshold in zip(numbers.T, thresholds.T, strict=True):
-                edges = jnp.asarray(threshold, dtype=jnp.float32)[:, None]
-                product = product * below(edges, rows.numbers[column]) * (1 - null[column])
-            found.append(product.mean(axis=1))
-        if self._halfspaces:
-            hot = self._one_hot(values, rows.numbers, null)
-            for coefficients, thresholds in self._halfspaces:
-                found.append(below(thresholds[:, None], coefficients.T @ hot).mean(axis=1))
-        return jnp.concatenate(found)
-
-    def _values(self, rows: Rows) -> Any:
-        """The chances of every discrete column's values."""
-        jax, jnp, _ = self._tools
-        parts = [
-            jax.nn.softmax(rows.logits[begin:end], axis=0)
-            for begin, end in zip(self._starts[:-1], self._starts[1:], strict=True)
-        ]
-        return jnp.concatenate([rows.logits[:0], *parts])
-
-    def _one_hot(self, values: Any, numbers: Any, null: Any) -> Any:
-        """The one-hot encoding that halfspaces have, a column for each relaxed row."""
-        parts: dict[int, Any] = {}
-        for number, place in enumerate(self._discrete):
-            parts[place] = values[self._starts[number] : self._starts[number + 1]]
-        for number, place in enumerate(self._numeric):
-            parts[place] = ((1 - null[number]) * numbers[number])[None]
-            if self._nullable[number]:
-                parts[place] = self._tools.jnp.concatenate([parts[place], null[number][None]])
-        return self._tools.jnp.concatenate([parts[place] for place in range(len(self.schema))])
+        """The relaxed share of each query, in the order of ``queries``."""
+        return relaxed_answers(self._tools, self.shape, self.asked, rows, sharpness)
 
     def round(self, rows: Rows, number: int, rng: np.random.Generator) -> Matrix:
         """Rows of a table: as many of each relaxed row as goes, values drawn by their chances."""
@@ -221,9 +238,9 @@ class Relaxation:
         whole = np.arange(number - number % points) % points
         which = np.concatenate([whole, rng.permutation(points)])[:number]
         table = np.empty((number, len(self.schema)))
-        values = np.asarray(self._values(rows), dtype=np.float64)
-        for column, place in enumerate(self._discrete):
-            mine = values[self._starts[column] : self._starts[column + 1]]
+        values_of = chances(self._tools, self.shape, rows)
+        for values, place in zip(values_of, self._discrete, strict=True):
+            mine = np.asarray(values, dtype=np.float64)
             codes = draw_places(mine, which, rng).astype(float)
             known = self.schema.columns[place]
             assert isinstance(known, Discrete)
@@ -237,5 +254,61 @@ class Relaxation:
             chance = 1 / (1 + np.exp(-np.asarray(rows.nulls[column], dtype=np.float64)))
             null = rng.random(number) < chance[which]
             numbers = np.clip(numbers, low, high)[which]
-            table[:, place] = np.where(null & self._nullable[column], np.nan, numbers)
+            table[:, place] = np.where(null & self.shape.nullable[place], np.nan, numbers)
         return table
+
+
+def relaxed_answers(tools: Gradients, shape: Shape, asked: Queries, rows: Rows, sharp: Any) -> Any:
+    """The relaxed share of each query.
+
+    Args:
+        tools: JAX and Optax.
+        shape: The columns.
+        asked: The queries.
+        rows: The relaxed rows.
+        sharp: The inverse temperature.
+    """
+    jax, jnp, _ = tools
+    values = chances(tools, shape, rows)
+    nullable = np.array([shape.nullable[place] for place in shape.numeric], dtype=bool)
+    null = jnp.where(nullable[:, None], jax.nn.sigmoid(rows.nulls), 0.0)
+
+    def below(thresholds: Any, numbers: Any) -> Any:
+        return jax.nn.sigmoid(sharp * (thresholds - numbers))
+
+    def by_column(numbers: list[Any]) -> Any:
+        """Of every column what it has: its values' chances, or this; and a null's."""
+        parts = dict(zip(shape.discrete, values, strict=True))
+        for number, place in enumerate(shape.numeric):
+            parts[place] = numbers[number] * (1 - null[number])
+            if shape.nullable[place]:
+                parts[place] = jnp.concatenate([parts[place], null[number][None]])
+        return jnp.concatenate([parts[place] for place in range(len(shape.sizes))])
+
+    found = []
+    if asked.products is not None:
+        pieces = []
+        for edges, numbers in zip(asked.edges, rows.numbers, strict=True):
+            ends = below(edges[:, None], numbers)
+            one = jnp.ones((1, ends.shape[1]))
+            pieces.append(jnp.diff(jnp.concatenate([0 * one, ends, one]), axis=0))
+        found.append(product_answers(jnp, asked.products, by_column(pieces)))
+    for value, columns, thresholds in asked.conjunctions:
+        product = jnp.concatenate(values)[value]
+        for column, threshold in zip(columns.T, thresholds.T, strict=True):
+            product = product * below(threshold[:, None], rows.numbers[column]) * (1 - null[column])
+        found.append(product.mean(axis=1))
+    for coefficients, thresholds in asked.halfspaces:
+        hot = by_column([numbers[None] for numbers in rows.numbers])
+        found.append(below(thresholds[:, None], coefficients @ hot).mean(axis=1))
+    return jnp.concatenate(found)
+
+
+def chances(tools: Gradients, shape: Shape, rows: Rows) -> list[Any]:
+    """The chances of each discrete column's values."""
+    jax, jnp, _ = tools
+    if not shape.discrete:
+        return []
+    # The gradient of a split is one array; that of slices is as many, each as large as all.
+    ends = np.cumsum([shape.sizes[place] for place in shape.discrete])
+    return [jax.nn.softmax(part, axis=0) for part in jnp.split(rows.logits, ends[:-1])]
