@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from private_gsd import workloads
@@ -43,16 +43,23 @@ def every_row(workload: workloads.Workload, atoms: Atoms, chances: np.ndarray) -
     return shares
 
 
+@pytest.mark.parametrize("taking", [0, 30, 10**9])
 @pytest.mark.parametrize("name", WORKLOADS)
-@settings(max_examples=8)
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(mixtures=st.integers(1, 4), seed=st.integers(0, 2**32 - 1))
-def test_all_cells_are_means_of_products(name: str, mixtures: int, seed: int) -> None:
+def test_all_cells_are_means_of_products(
+    name: str, taking: int, mixtures: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether each feature has a matrix product of its own or all have one."""
+    monkeypatch.setattr(products, "TAKING", taking)
     workload = WORKLOADS[name]
     tables = tables_asked(workload)
     atoms = Atoms.of(SCHEMA, tables)
     rng = np.random.default_rng(seed)
     chances = np.concatenate([rng.dirichlet(np.ones(s), mixtures).T for s in atoms.sizes])
     queries = ProductQueries(atoms, tables, mixtures)
+    if taking != 30 and name == "two":
+        assert (len(queries.layout.blocks) > 1) == (taking == 0)
     found = np.empty(workload.size)
     found[queries.queries] = product_answers(np, queries.layout, chances)
     np.testing.assert_allclose(found, every_row(workload, atoms, chances), atol=1e-6)

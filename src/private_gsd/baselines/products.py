@@ -1,8 +1,9 @@
 """Marginals of mixtures of product distributions: every cell is a mean of products of chances.
 
-All cells of tables with the same number of features are found in one matrix product: the products
-of all but the last feature's cells, each once, times the last ones. The 7,919 queries of all pairs
-of the benchmarks' 17 columns are one product of two small matrices.
+A table is a matrix product: the products of all but one feature's cells, times that feature's.
+Where most pairs or triples are asked, all of them are one product of two matrices, each combination
+of cells once. Where few are, most of that would be for nothing, and each feature has a product of
+its own.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from private_gsd.errors import WorkloadError
 from private_gsd.workloads.tables import tables_asked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -28,12 +29,16 @@ if TYPE_CHECKING:
 LARGEST = 2**29
 
 
+# Taking a combination's cells together, in cells that it is multiplied with.
+TAKING = 30
+
+
 class Part(NamedTuple):
-    """The tables of one number of features.
+    """The tables of one number of features, times one block of cells.
 
     Attributes:
-        firsts: The different combinations of all features' cells but the last.
-        places: For each query, where it is in the table of combinations by cells.
+        firsts: Combinations of all features' cells but one.
+        places: For each query, where it is in the table of combinations by the block's cells.
     """
 
     firsts: Any
@@ -47,13 +52,15 @@ class Layout(NamedTuple):
         atoms: The atoms that cells are summed from, one after the other.
         cells: The cell that each of them goes to; None where each cell is one atom, in order.
         zeros: As many as there are cells: what sums begin with, and an array for its length.
-        parts: The tables, by their numbers of features.
+        blocks: The cells in blocks; arrays for their lengths.
+        parts: By the number of features, a part for each block.
     """
 
     atoms: Any
     cells: Any
     zeros: Any
-    parts: tuple[Part, ...]
+    blocks: tuple[Any, ...]
+    parts: tuple[tuple[Part, ...], ...]
 
 
 class ProductQueries:
@@ -77,30 +84,79 @@ class ProductQueries:
             own = atoms.cells(feature)
             summed.append(atoms.starts[feature.position] + np.flatnonzero(own >= 0))
             cell_of.append(begin[feature] + own[own >= 0])
-        parts = []
-        queries = []
-        for number in sorted({len(table.features) for table in tables}):
-            mine = [table for table in tables if len(table.features) == number]
-            cells = np.concatenate([_cells(table, begin) for table in mine])
-            firsts, inverse = np.unique(cells[:, :-1], axis=0, return_inverse=True)
-            if len(firsts) * (mixtures + self.cells) > LARGEST:
+        together = _Blocks(tables, begin, [self.cells], lambda table: len(table.features) - 1)
+        sizes = [each.size for each in features]
+        apart = _Blocks(tables, begin, sizes, lambda table: int(np.argmax(table.shape)))
+        chosen = min(together, apart, key=lambda blocks: blocks.effort)
+        for firsts, number in chosen.combinations:
+            if firsts * (mixtures + self.cells) > LARGEST:
                 raise WorkloadError(
-                    f"the marginals have {len(firsts):,} combinations of {number - 1} cells, too "
+                    f"the marginals have {firsts:,} combinations of {number - 1} cells, too "
                     f"many for {mixtures:,} product distributions"
                 )
-            places = inverse.ravel() * self.cells + cells[:, -1]
-            parts.append(Part(firsts.astype(np.int32), places.astype(np.int32)))
-            queries += [np.arange(table.query, table.query + table.size) for table in mine]
         into = np.concatenate([np.empty(0, dtype=np.int64), *cell_of])
         plain = np.array_equal(into, np.arange(self.cells))
         self.layout = Layout(
             np.concatenate([np.empty(0, dtype=np.int64), *summed]).astype(np.int32),
             None if plain else into.astype(np.int32),
             np.zeros((self.cells, 1), dtype=np.float32),
-            tuple(parts),
+            tuple(np.zeros(size, dtype=np.int8) for size in chosen.sizes),
+            tuple(chosen.parts),
         )
         # Which query each answer is, in the order that they are found.
-        self.queries: NDArray[np.int64] = np.concatenate([np.empty(0, dtype=np.int64), *queries])
+        self.queries: NDArray[np.int64] = np.concatenate([np.empty(0, np.int64), *chosen.queries])
+
+
+class _Blocks:
+    """Tables in matrix products, one for each number of features and block of cells.
+
+    Attributes:
+        sizes: The cells of each block.
+        parts: By the number of features, a part for each block.
+        queries: Which they are, one after the other.
+        combinations: How many there are of each number of features.
+        effort: What it costs, in multiplications of cells.
+
+    Args:
+        tables: The tables.
+        begin: Where each feature's cells begin.
+        sizes: The cells of each block.
+        last: Which feature of a table is multiplied with; all its cells are in one block.
+    """
+
+    def __init__(
+        self,
+        tables: Sequence[Asked],
+        begin: dict[Feature, int],
+        sizes: Sequence[int],
+        last: Callable[[Asked], int],
+    ) -> None:
+        self.sizes = sizes
+        self.parts: list[tuple[Part, ...]] = []
+        self.queries: list[NDArray[np.int64]] = []
+        self.combinations: list[tuple[int, int]] = []
+        self.effort = 0
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        for number in sorted({len(table.features) for table in tables}):
+            found: list[list[NDArray[np.int64]]] = [[] for _ in sizes]
+            for table in tables:
+                if len(table.features) == number:
+                    cells = _cells(table, begin, last(table))
+                    block = int(np.searchsorted(starts, cells[0, -2], side="right")) - 1
+                    found[block].append(cells)
+            parts = [
+                self._part(np.concatenate([np.empty((0, number + 1), np.int64), *mine]), *where)
+                for mine, *where in zip(found, starts[:-1].tolist(), sizes, strict=True)
+            ]
+            self.parts.append(tuple(parts))
+            self.combinations.append((sum(len(part.firsts) for part in parts), number))
+
+    def _part(self, cells: NDArray[np.int64], start: int, size: int) -> Part:
+        firsts, inverse = np.unique(cells[:, :-2], axis=0, return_inverse=True)
+        self.queries.append(cells[:, -1])
+        self.effort += len(firsts) * (size + TAKING)
+        places = inverse.ravel() * size + cells[:, -2] - start
+        return Part(firsts.astype(np.int32), places.astype(np.int32))
 
 
 def too_many_products(workload: Workload, mixtures: int) -> str | None:
@@ -122,12 +178,17 @@ def product_answers(jnp: Any, layout: Layout, chances: Any) -> Any:
         chances: Of each atom (rows) in each product distribution (columns).
     """
     cells = _summed(jnp, layout, chances)
+    blocks = jnp.split(cells, np.cumsum([len(block) for block in layout.blocks])[:-1])
     found = []
-    for part in layout.parts:
-        product = jnp.ones((part.firsts.shape[0], chances.shape[1]), dtype=chances.dtype)
-        for column in range(part.firsts.shape[1]):
-            product = product * cells[part.firsts[:, column]]
-        found.append(((product @ cells.T) / chances.shape[1]).ravel()[part.places])
+    for parts in layout.parts:
+        firsts = jnp.concatenate([part.firsts for part in parts])
+        product = jnp.ones((firsts.shape[0], chances.shape[1]), dtype=chances.dtype)
+        for column in range(firsts.shape[1]):
+            product = product * cells[firsts[:, column]]
+        ends = np.cumsum([len(part.firsts) for part in parts])
+        for part, mine, block in zip(parts, jnp.split(product, ends[:-1]), blocks, strict=True):
+            if len(part.places):
+                found.append(((mine @ block.T) / chances.shape[1]).ravel()[part.places])
     return jnp.concatenate(found)
 
 
@@ -143,8 +204,10 @@ def _summed(jnp: Any, layout: Layout, chances: Any) -> Any:
     return zeros
 
 
-def _cells(table: Asked, begin: dict[Feature, int]) -> NDArray[np.int64]:
-    """For each query of a table, its cells among those of all features."""
-    shape = [feature.size for feature in table.features]
-    cells: NDArray[np.int64] = np.indices(shape).reshape(len(shape), -1).T
-    return cells + np.array([begin[feature] for feature in table.features], dtype=np.int64)
+def _cells(table: Asked, begin: dict[Feature, int], last: int) -> NDArray[np.int64]:
+    """For each query of a table its cells among those of all features, one last; and the query."""
+    cells = np.indices(table.shape).reshape(len(table.shape), -1).T
+    cells += np.array([begin[feature] for feature in table.features], dtype=np.int64)
+    places = [place for place in range(len(table.shape)) if place != last]
+    queries = np.arange(table.query, table.query + table.size)
+    return np.column_stack([cells[:, places], cells[:, last], queries])
