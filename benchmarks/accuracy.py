@@ -42,8 +42,8 @@ SYSTEMS: dict[str, list[dict[str, Any]]] = {
     # What somebody who knows the true answers could choose by hand.
     "ours, by hand": [
         {"mechanism": "one-shot", "rows": 2000},
-        {"mechanism": "one-shot", "rows": 8000},
-        {"mechanism": "layered", "rows": 8000},
+        {"mechanism": "one-shot", "rows": 20_000},
+        {"mechanism": "layered", "rows": 20_000},
         {"mechanism": "adaptive", "epochs": 10, "rows": 5000},
         {"mechanism": "adaptive", "epochs": 25, "rows": 5000},
         {"mechanism": "mst", "rows": 5000},
@@ -61,7 +61,6 @@ SYSTEMS: dict[str, list[dict[str, Any]]] = {
     "AIM": [{"mechanism": "aim", "projector": "pgm", "rows": 0}],
 }
 OURS, BY_HAND = "ours", "ours, by hand"
-DEFAULT_ROWS = 5000
 NEIGHBOURS = ("replace-one", "add-remove")
 
 
@@ -90,13 +89,18 @@ def counted(data: str, part: str, workload: str) -> Any:
 
 def settings_of(run: dict[str, Any]) -> dict[str, Any]:
     """What a sweep is told."""
-    from private_gsd.choice import choose_mechanism
+    from private_gsd.choice import choose_mechanism, choose_rows
+    from private_gsd.privacy.budget import Budget
 
     settings = dict(run["settings"])
     sweep = counted(run["data"], run["part"], run["workload"])
     rows = len(tables(run["data"], run["part"])[1])
     if settings.get("mechanism") == "auto":
-        settings |= {"mechanism": choose_mechanism(sweep.workload).name, "rows": DEFAULT_ROWS}
+        chosen = choose_mechanism(sweep.workload)
+        budget = Budget.from_epsilon(run["epsilon"], sweep.delta)
+        people = None if run.get("neighbours") == "add-remove" else rows
+        best = choose_rows(chosen, sweep.workload, budget, people)
+        settings |= {"mechanism": chosen.name, "rows": best}
     settings["rows"] = settings["rows"] or rows
     return settings
 

@@ -44,7 +44,7 @@ def errors(
             insecure_noise_seed=seed,
             **settings,
         ).fit(data)
-        shares = count(workload, synth.release.matrix) / synth.rows
+        shares = count(workload, synth.release.matrix) / len(synth.release.matrix)
         found.append(share_errors(exact.counts / exact.rows, shares))
     means = np.array([each.mean for each in found])
     return {

@@ -24,7 +24,7 @@ DATA = datasets.census(8000, seed=5).select(NAMES)
 @pytest.fixture(scope="module")
 def synth() -> Synthesizer:
     return Synthesizer(
-        SCHEMA, 2.0, workload=["categorical:2", "tree:2"], insecure_noise_seed=1
+        SCHEMA, 2.0, workload=["categorical:2", "tree:2"], rows=5000, insecure_noise_seed=1
     ).fit(DATA)
 
 

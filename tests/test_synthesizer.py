@@ -27,7 +27,7 @@ import pytest
 from private_gsd import Boolean, Categorical, Integer, Schema, datasets, measurement, workloads
 from private_gsd import release as release_module
 from private_gsd.answering import count
-from private_gsd.choice import choose_mechanism, choose_specs, few_triples
+from private_gsd.choice import choose_mechanism, choose_rows, choose_specs, few_triples
 from private_gsd.errors import (
     BudgetError,
     GsdError,
@@ -983,7 +983,7 @@ def test_a_relative_folder_stays_where_it_was(
 
 def test_settings_by_name() -> None:
     synth = Synthesizer(SCHEMA, epsilon=1.0)
-    assert synth.get_params()["rows"] == 5000
+    assert synth.get_params()["rows"] is None
     assert synth.set_params(rows=50, release="here").get_params()["release"] == "here"
     with pytest.raises(ReleaseError, match="no setting is called 'row'"):
         synth.set_params(row=3)
@@ -1130,6 +1130,44 @@ def test_add_remove_needs_a_delta_and_a_ledger_of_its_kind(tmp_path: Path) -> No
     Synthesizer(SCHEMA, 1.0, ledger=ledger, rows=60).fit(TABLE)
     with pytest.raises(LedgerError, match="has neighbours 'replace-one', not 'add-remove'"):
         Synthesizer(SCHEMA, 1.0, **UNKNOWN, ledger=ledger).fit(TABLE)
+
+
+def test_rows_by_the_noise() -> None:
+    """Sixty within a standard deviation of the least noise, from 5,000 to 20,000."""
+    asked = workload_of(SCHEMA, ["categorical:2", "categorical:3"])
+    budget = Budget.from_epsilon(1.0, 1e-9)
+    noise = plan_one_shot(asked, budget).shares[0].scale
+    layered = Mechanism(name="layered")
+    for share, rows in ((1 / 50, 5000), (1 / 200, 12_000), (1 / 10_000, 20_000)):
+        people = round(noise / share)
+        assert choose_rows(Mechanism(), asked, budget, people) == rows
+        # Pairs have most of the budget.
+        assert choose_rows(layered, asked, budget, people) >= rows
+        for name in ("adaptive", "mst", "aim"):
+            assert choose_rows(Mechanism(name=name), asked, budget, people) == 5000
+    assert choose_rows(Mechanism(), asked, budget, None) == 5000
+
+
+def test_default_rows_are_planned_made_and_resumed(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"workload": ["categorical:1"], "insecure_noise_seed": 1}
+    synth = Synthesizer(SCHEMA, 5.0, **settings, release=tmp_path / "r")
+    expected = synth.plan(TABLE).rows
+    assert 5000 < expected <= 20_000
+    assert synth.fit(TABLE).sample().num_rows == expected
+    assert synth.get_params()["rows"] is None
+    path = tmp_path / "r" / "release.json"
+    document = json.loads(path.read_text())
+    assert document["settings"]["rows"] == expected
+    path.write_text(json.dumps({**document, "complete": False}))
+    (tmp_path / "r" / "synthetic.parquet").unlink(missing_ok=True)
+    assert Synthesizer.resume(tmp_path / "r", TABLE).sample().num_rows == expected
+    document["settings"]["rows"] = None
+    path.write_text(json.dumps({**document, "complete": False}))
+    with pytest.raises(ReleaseError, match=r"release.json is damaged: no 'rows'"):
+        Synthesizer.resume(tmp_path / "r", TABLE)
+    # The number of rows is private here, and must not show.
+    private = Synthesizer(SCHEMA, 5.0, delta=1e-6, neighbours="add-remove", **settings)
+    assert private.plan(TABLE).rows == 5000
 
 
 def test_the_forecast_is_what_comes() -> None:

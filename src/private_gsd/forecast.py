@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from private_gsd.genetic.smoothing import rows_drawn
 from private_gsd.markup import html_table
 from private_gsd.mechanism import SELECTIVE, count_and_rest, expected, single_columns
 from private_gsd.privacy.budget import units_to_rho
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
 # As many groups as a notebook shows.
 SHOWN = 12
-# How many rows are visited to smooth marginals, about: tables of one or two thousand rows, two at a
-# time, 25 sweeps, two or three times.
-SMOOTHING_VISITS = 200_000
+# How often each row of the tables is visited that are drawn to smooth marginals, about: two at a
+# time, 15 or 25 sweeps, six or seven times, half of them for single columns alone.
+SMOOTHING_VISITS = 120
 
 
 class GroupForecast(NamedTuple):
@@ -140,8 +141,21 @@ class Forecast:
         share = min(taken / self.workload.num_groups, 1.0)
         visits = 20 * self.rows
         if any(isinstance(family, Marginals) for family in self.workload.families):
-            visits += SMOOTHING_VISITS
+            visits += SMOOTHING_VISITS * self._rows_drawn
         return 0.1 * self.epochs + visits * looks * 8e-9 * share * self.epochs
+
+    @property
+    def _rows_drawn(self) -> int:
+        """How many rows a table has that is drawn to smooth marginals."""
+        orders = [
+            len(features)
+            for family in self.workload.families
+            if isinstance(family, Marginals)
+            for group in family.groups
+            for features in group.tables
+        ]
+        noise = min(group.error for group in self.groups) / math.sqrt(2 / math.pi)
+        return rows_drawn(noise, max(orders))
 
     @property
     def bytes(self) -> float:

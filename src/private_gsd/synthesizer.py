@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from private_gsd.answering import answer
 from private_gsd.baselines import projector_of
-from private_gsd.choice import check_fits, choose_mechanism, choose_specs
+from private_gsd.choice import check_fits, choose_mechanism, choose_rows, choose_specs
 from private_gsd.conditional import fill_columns, sampled
 from private_gsd.derived import Statistic, check_derivable
 from private_gsd.encoding import Invalid
@@ -73,7 +73,8 @@ class Synthesizer:
         epochs: Of the adaptive mechanism.
         groups: Of the adaptive mechanism, selected in an epoch.
         split: Of the adaptive mechanism, how much goes to selecting.
-        rows: How many rows the synthetic table has, N' in the paper.
+        rows: How many rows the synthetic table has, N' in the paper. By default 5,000, and up to
+            20,000 where there is so little noise that more are of use (see ``choose_rows``).
         projector: What makes a table of the measurements: "gsd", the genetic search, or one of its
             rivals, "rap", "rap++", "gem" or "pgm", with settings after a colon, as in
             "rap:iterations=200" (see docs/baselines.md).
@@ -108,7 +109,7 @@ class Synthesizer:
         epochs: int = 25,
         groups: int = 1,
         split: str = "half",
-        rows: int = 5000,
+        rows: int | None = None,
         random_state: int = 0,
         ledger: str | Path | None = None,
         dataset: str = "table",
@@ -211,6 +212,7 @@ class Synthesizer:
         settings = {
             **{name: getattr(self, name) for name in SAVED},
             "mechanism": chosen.name,
+            "rows": self._rows(chosen, workload, budget, exact.rows),
             "epochs": chosen.epochs,
             "groups": chosen.groups,
             "delta": budget.delta,
@@ -226,7 +228,7 @@ class Synthesizer:
         with release.locked():
             release.begin(settings, run, workload, join_outside(self.schema, self.evidence))
             try:
-                self._runner(tell).run(release, chosen, budget, lambda: exact)
+                self._runner(settings["rows"], tell).run(release, chosen, budget, lambda: exact)
             except BaseException as error:
                 # Nothing that was paid for is thrown away, and nothing else is left lying about.
                 if not _has_begun(release, self.dataset):
@@ -260,7 +262,7 @@ class Synthesizer:
             budget,
             self.neighbours,  # type: ignore[arg-type]
             people,
-            self.rows,
+            self._rows(mechanism, asked, budget, people),
             asked,
         )
 
@@ -291,6 +293,7 @@ class Synthesizer:
         release = Release.load(folder)
         settings = {**LATER, **release.settings}
         missing = [name for name in (*SAVED, "people") if name not in settings]
+        missing += ["rows"] if settings.get("rows") is None else []
         if missing:
             raise ReleaseError(f"{release.folder}: release.json is damaged: no {missing[0]!r}")
         synth = cls(release.schema, **{name: settings[name] for name in SAVED}, release=folder)
@@ -320,7 +323,9 @@ class Synthesizer:
 
         with release.locked():
             moved = None if ledger is None else Path(ledger).absolute()
-            synth._runner(tell).run(release, synth._mechanism(), budget, exact, moved)
+            synth._runner(settings["rows"], tell).run(
+                release, synth._mechanism(), budget, exact, moved
+            )
         return synth
 
     def sample(self, number: int | None = None, *, where: str | None = None) -> Any:
@@ -434,7 +439,8 @@ class Synthesizer:
         mechanism = self._mechanism()
         self.epochs, self.groups = mechanism.epochs, mechanism.groups
         projector_of(self.projector)
-        self.rows = GeneticConfig(rows=self.rows).rows
+        if self.rows is not None:
+            self.rows = GeneticConfig(rows=self.rows).rows
         self.random_state = whole("random_state", self.random_state, 0, 2**31 - 1)
         if self.threads is not None:
             self.threads = whole("threads", self.threads, 1, 1024)
@@ -468,11 +474,18 @@ class Synthesizer:
             if not isinstance(getattr(self, name), str | Path | None):
                 raise ReleaseError(f"{name} must be a path, not {getattr(self, name)!r}")
 
-    def _runner(self, tell: Tell | None) -> Runner:
+    def _rows(self, mechanism: Mechanism, workload: Workload, budget: Budget, people: int) -> int:
+        """How many synthetic rows, where the choice is ours from public facts alone."""
+        if self.rows is not None:
+            return self.rows
+        public = people if self.neighbours == "replace-one" else None
+        return choose_rows(mechanism, workload, budget, public)
+
+    def _runner(self, rows: int, tell: Tell | None) -> Runner:
         return Runner(
             dataset=self.dataset,
             neighbours=self.neighbours,  # type: ignore[arg-type]
-            rows=self.rows,
+            rows=rows,
             random_state=self.random_state,
             threads=self.threads,
             insecure_noise_seed=self.insecure_noise_seed,

@@ -63,7 +63,10 @@ Evidence = Annotated[
     list[Path] | None,
     typer.Option(help="Repeatable: a folder of measurements made elsewhere, to use beside ours."),
 ]
-Rows = Annotated[int, typer.Option(help="How many synthetic rows.")]
+Rows = Annotated[
+    int | None,
+    typer.Option(help="How many synthetic rows; by default 5000, and up to 20000 by the noise."),
+]
 ProjectorName = Annotated[
     str,
     typer.Option(

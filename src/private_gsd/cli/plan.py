@@ -37,7 +37,7 @@ def plan(
     epochs: options.Epochs = 25,
     groups: options.Groups = 1,
     neighbours: options.NeighboursName = "replace-one",
-    rows: options.Rows = 5000,
+    rows: options.Rows = None,
     projector: options.ProjectorName = "gsd",
     every: options.Every = False,
     as_json: options.Json = False,

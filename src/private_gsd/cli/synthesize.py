@@ -46,7 +46,7 @@ def synthesize(
     totals: options.Totals = None,
     derived: options.Derived = None,
     evidence: options.Evidence = None,
-    rows: options.Rows = 5000,
+    rows: options.Rows = None,
     projector: options.ProjectorName = "gsd",
     seed: Annotated[int, typer.Option(help="Of the search; not of the noise.")] = 0,
     invalid: Annotated[
