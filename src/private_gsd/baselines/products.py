@@ -87,13 +87,10 @@ class ProductQueries:
         together = _Blocks(tables, begin, [self.cells], lambda table: len(table.features) - 1)
         sizes = [each.size for each in features]
         apart = _Blocks(tables, begin, sizes, lambda table: int(np.argmax(table.shape)))
-        chosen = min(together, apart, key=lambda blocks: blocks.effort)
-        for firsts, number in chosen.combinations:
-            if firsts * (mixtures + self.cells) > LARGEST:
-                raise WorkloadError(
-                    f"the marginals have {firsts:,} combinations of {number - 1} cells, too "
-                    f"many for {mixtures:,} product distributions"
-                )
+        fitting = [each for each in (together, apart) if each.misfit(mixtures) is None]
+        if not fitting:
+            raise WorkloadError(str(together.misfit(mixtures)))
+        chosen = min(fitting, key=lambda blocks: blocks.effort)
         into = np.concatenate([np.empty(0, dtype=np.int64), *cell_of])
         plain = np.array_equal(into, np.arange(self.cells))
         self.layout = Layout(
@@ -114,7 +111,6 @@ class _Blocks:
         sizes: The cells of each block.
         parts: By the number of features, a part for each block.
         queries: Which they are, one after the other.
-        combinations: How many there are of each number of features.
         effort: What it costs, in multiplications of cells.
 
     Args:
@@ -134,8 +130,8 @@ class _Blocks:
         self.sizes = sizes
         self.parts: list[tuple[Part, ...]] = []
         self.queries: list[NDArray[np.int64]] = []
-        self.combinations: list[tuple[int, int]] = []
         self.effort = 0
+        self._held: dict[int, tuple[int, int]] = {}
         starts = np.concatenate([[0], np.cumsum(sizes)])
         for number in sorted({len(table.features) for table in tables}):
             found: list[list[NDArray[np.int64]]] = [[] for _ in sizes]
@@ -149,7 +145,18 @@ class _Blocks:
                 for mine, *where in zip(found, starts[:-1].tolist(), sizes, strict=True)
             ]
             self.parts.append(tuple(parts))
-            self.combinations.append((sum(len(part.firsts) for part in parts), number))
+            lengths = [len(part.firsts) for part in parts]
+            self._held[number] = sum(lengths), int(np.dot(lengths, sizes))
+
+    def misfit(self, mixtures: int) -> str | None:
+        """Why there would be too many products."""
+        for number, (firsts, answers) in self._held.items():
+            if firsts * mixtures + answers > LARGEST:
+                return (
+                    f"the marginals have {firsts:,} combinations of {number - 1} cells, too many "
+                    f"for {mixtures:,} product distributions"
+                )
+        return None
 
     def _part(self, cells: NDArray[np.int64], start: int, size: int) -> Part:
         firsts, inverse = np.unique(cells[:, :-2], axis=0, return_inverse=True)

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 # How sure a relaxed row is of a value that it begins with.
 SURE = 2.0
-
-
 # Queries that come one by one are padded to a multiple of this, so that little is compiled anew.
 TOGETHER = 16
 
