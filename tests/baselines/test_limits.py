@@ -75,10 +75,10 @@ def test_values_are_drawn_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["rap", "gem", "rap++"])
 def test_a_loss_that_is_no_number_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def steps(self: Any, relaxation: Any, targets: Any) -> Any:
+    def compiled(*_: Any) -> Any:
         return lambda rows, moments, *_: (rows, moments, 1, math.nan, 1.0), TOOLS.optax.adam(0.1)
 
-    monkeypatch.setattr(RAPPlusPlus, "_steps", steps)
+    monkeypatch.setattr(rap_plus_plus, "compiled", compiled)
     quick = {"rap++": "rap++:points=10", "rap": "rap:mixtures=5,batch=20", "gem": "gem:mixtures=5"}
     projector: Any = projector_of(quick[name])
     object.__setattr__(projector, "learning_rate", 3e38)  # more than is allowed, to be quick
@@ -120,14 +120,14 @@ def test_batches_are_drawn_by_their_errors() -> None:
 def test_inverse_temperatures_double_from_2_to_2048(monkeypatch: pytest.MonkeyPatch) -> None:
     met = []
 
-    def steps(self: Any, relaxation: Any, targets: Any) -> Any:
-        def run(rows: Any, moments: Any, sharpness: float, wanted: int) -> Any:
+    def compiled(*_: Any) -> Any:
+        def run(rows: Any, moments: Any, asked: Any, sharpness: float, wanted: int) -> Any:
             met.append(sharpness)
             return rows, moments, 1, 0.0, 0.0
 
         return run, TOOLS.optax.adam(0.1)
 
-    monkeypatch.setattr(RAPPlusPlus, "_steps", steps)
+    monkeypatch.setattr(rap_plus_plus, "compiled", compiled)
     asked = workloads.categorical_marginals(SCHEMA, 1)
     RAPPlusPlus().project(measured(asked, table(50)), rows=10)
     assert met == [2.0**number for number in range(1, 12)]

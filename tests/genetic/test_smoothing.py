@@ -18,7 +18,7 @@ from private_gsd.genetic import GeneticConfig, evolve, smoothing
 from private_gsd.genetic.chains import Chains
 from private_gsd.genetic.forest import Edge, laid_out, no_forest
 from private_gsd.genetic.objective import Objective
-from private_gsd.genetic.smoothing import Smoothing, centered
+from private_gsd.genetic.smoothing import Smoothing, centered, rows_drawn
 from private_gsd.genetic.watch import Watch
 from private_gsd.kernels.annealing import anneal
 from private_gsd.measurement import Measurements
@@ -231,6 +231,17 @@ def test_columns_that_follow_one_another_are_drawn_along(monkeypatch: pytest.Mon
         made = [Smoothing(noisy(workload, table, 0.01, s), s, 1, watch()).run() for s in range(3)]
         errors[rounds] = np.mean([error(workload, table, each.shares) for each in made])
     assert errors[2] < 0.87 * errors[0]
+
+
+def test_tables_are_larger_where_there_is_less_noise() -> None:
+    drawn = [rows_drawn(noise, order) for noise in (0.1, 0.004, 1e-6) for order in (1, 2, 3)]
+    assert drawn == [1000, 1000, 1000, 2000, 2000, 4000, 8000, 8000, 8000]
+    # By the least noise: the pairs of a layered measurement have less than its triples.
+    pairs = noisy(workloads.categorical_marginals(CENSUS, 2), people(500), 0.008)
+    triples = noisy(workloads.categorical_marginals(CENSUS, 3), people(500), 0.1)
+    assert Smoothing(triples, 0, 1, watch())._rows == 1000
+    assert Smoothing(pairs, 0, 1, watch())._rows == 1000
+    assert Smoothing(triples + pairs, 0, 1, watch())._rows == 2000
 
 
 def test_other_questions_keep_their_answers() -> None:
