@@ -1159,7 +1159,8 @@ def test_default_rows_are_planned_made_and_resumed(tmp_path: Path) -> None:
     document = json.loads(path.read_text())
     assert document["settings"]["rows"] == expected
     path.write_text(json.dumps({**document, "complete": False}))
-    (tmp_path / "r" / "synthetic.parquet").unlink(missing_ok=True)
+    for name in ("synthetic.parquet", "table-0.npy"):  # it has to search again
+        (tmp_path / "r" / name).unlink()
     assert Synthesizer.resume(tmp_path / "r", TABLE).sample().num_rows == expected
     document["settings"]["rows"] = None
     path.write_text(json.dumps({**document, "complete": False}))

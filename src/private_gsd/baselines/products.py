@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 # Products that are kept at a time, in numbers: with their gradients a few times as much.
 LARGEST = 2**29
-
-
 # Taking a combination's cells together, in cells that it is multiplied with.
 TAKING = 30
 
