@@ -15,6 +15,9 @@ is public:
   (``forest``), and groups tell what there is beyond. What many groups have in common, and none
   could tell by itself, is seen so.
 
+Pairs are looked at in a second way as well, as those of rows of a few kinds (``kinds``), and what
+groups tell beyond. It errs elsewhere than the tables do, and the mean of both errs less than each.
+
 Nothing but measurements is looked at, so it costs no privacy.
 """
 
@@ -29,12 +32,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from private_gsd.genetic.chains import Chains
+from private_gsd.genetic.kinds import Kinds
 from private_gsd.measurement import Measurements
 from private_gsd.workloads import Marginals, Workload
 from private_gsd.workloads.tables import Marginal, tables_asked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -58,6 +62,9 @@ ROUNDS = 2
 # to a bound.
 WEAK = 0.25
 WEAKEST = 1 / 60
+# What the kinds have in the mean of both: with 0.5, mean errors are another 1 % less, and largest
+# ones of ACS 3 % more.
+KINDS_PART = 0.4
 # A table has so many rows within one standard deviation of the least noise, and twice as many where
 # triples are asked, whose cells are emptier; within bounds. With 1,164 rows instead of 8,000,
 # smoothed triples of Adult at ε = 1 had 27 % more error.
@@ -131,11 +138,12 @@ class Smoothing:
                 break
             usual = _split(twos, self._drawn(ones).answers(pairs.workload))
             drawn = self._drawn(_sharpened(pairs, twos, usual, 2) + known)
+        answers = self._with_kinds(pairs, twos, {f: shares[(f,)] for (f,) in shares}, drawn.means)
         if order > 2:
-            known = _doubted(_below(pairs, twos, 2, drawn.means), DOUBT_BELOW)
+            known = _doubted(_below(pairs, twos, 2, answers), DOUBT_BELOW)
             usual = _split(tables, drawn.answers(measured.workload))
-            drawn = self._drawn(_sharpened(measured, tables, usual, 3) + known)
-        return self._answered(drawn.means[: measured.workload.size])
+            answers = self._drawn(_sharpened(measured, tables, usual, 3) + known).means
+        return self._answered(answers[: measured.workload.size])
 
     def values(self, rows: int) -> NDArray[np.float64] | None:
         """A table of so many rows, as it stands; none if nothing was made yet."""
@@ -157,6 +165,24 @@ class Smoothing:
             self._chains.prepare()
         self._chains.run(self._watch, self._threads)
         return self._chains
+
+    def _with_kinds(
+        self,
+        measured: Measurements,
+        tables: Sequence[Asked],
+        ones: Mapping[Feature, Shares],
+        answers: Shares,
+    ) -> Shares:
+        """Answers, and what kinds of rows say of the pairs among them, together."""
+        pairs = [table for table in tables if len(table.features) == 2]
+        if not Kinds.few_enough(pairs):
+            return answers
+        usual = Kinds(measured, pairs, ones).answers(self._seed, self._watch)
+        answers = answers.copy()
+        for table, other in zip(pairs, _beyond(measured, pairs, usual), strict=True):
+            mine = table.of(answers)
+            mine += KINDS_PART * (other - mine)
+        return answers
 
     def _answered(self, answers: Shares) -> Measurements:
         counts = self._all.counts.copy()
@@ -252,7 +278,7 @@ def _below(
     cells: dict[Features, Shares] = {}
     precisions: dict[Features, float] = {}
     for table in tables:
-        variance = (measured.scales[table.group] / measured.rows) ** 2
+        variance = _variance(measured, table)
         for features, sums, together in _sums(table, answers, order):
             precision = 1 / (variance * together)
             cells[features] = cells.get(features, 0.0) + sums * precision
@@ -286,21 +312,60 @@ def _sharpened(
     learned = np.zeros(groups, dtype=np.bool_)
     for table, expected in zip(tables, usual, strict=True):
         excess = centered(table.of(measured.shares) - expected)
-        variance = (measured.scales[table.group] / measured.rows) ** 2
-        share = math.prod(1 - 1 / size for size in table.shape)
-        if len(table.features) < order or share == 0:
+        if len(table.features) < order or 1 in table.shape:
             table.of(counts)[...] = expected * measured.rows
             continue
         table.of(counts)[...] = (expected + excess) * measured.rows
         learned[table.group] = True
-        variances = STRENGTHS[:, None] * np.maximum(expected.ravel(), 1e-9) + variance
-        fits = np.log(variances) + excess.ravel() ** 2 / share / variances
-        likelihoods[table.group] -= share / 2 * fits.sum(axis=1)
+        likelihoods[table.group] += _likelihoods(excess, expected, _variance(measured, table))
     strengths = np.full(groups, 1 / DOUBT)
     if learned.any():
         least = np.minimum(WEAK * measured.scales[learned] / measured.rows, WEAKEST)
         strengths[learned] = np.maximum(_strengths(likelihoods[learned]), least)
     return replace(measured, counts=counts, scales=measured.scales / np.sqrt(strengths))
+
+
+def _beyond(
+    measured: Measurements, tables: Sequence[Asked], usual: Sequence[Shares]
+) -> list[Shares]:
+    """What is usual, and what the answers say beyond it, as far as their group is to be believed.
+
+    Args:
+        measured: The noisy answers.
+        tables: The pairs among them.
+        usual: For each, what is expected.
+    """
+    usual = [np.maximum(each, 1e-9) for each in usual]
+    excesses = [
+        centered(table.of(measured.shares) - each)
+        for table, each in zip(tables, usual, strict=True)
+    ]
+    groups = np.unique([table.group for table in tables])
+    likelihoods = np.zeros((len(groups), len(STRENGTHS)))
+    places = [int(np.searchsorted(groups, table.group)) for table in tables]
+    for table, each, excess, place in zip(tables, usual, excesses, places, strict=True):
+        if 1 not in table.shape:
+            likelihoods[place] += _likelihoods(excess, each, _variance(measured, table))
+    found = []
+    strengths = _strengths(likelihoods)
+    for table, each, excess, place in zip(tables, usual, excesses, places, strict=True):
+        known = strengths[place] * each
+        believed = centered(excess * known / (known + _variance(measured, table)))
+        found.append(np.maximum(each + believed, 0))
+    return found
+
+
+def _variance(measured: Measurements, table: Asked) -> float:
+    """That of the noise on a table's cells, as shares."""
+    return float(measured.scales[table.group] / measured.rows) ** 2
+
+
+def _likelihoods(excess: Shares, expected: Shares, variance: float) -> NDArray[np.float64]:
+    """The logarithm of the likelihood of a table's excess at each strength."""
+    share = math.prod(1 - 1 / size for size in excess.shape)
+    variances = STRENGTHS[:, None] * np.maximum(expected.ravel(), 1e-9) + variance
+    fits = np.log(variances) + excess.ravel() ** 2 / share / variances
+    return np.asarray(-share / 2 * fits.sum(axis=1))
 
 
 def _strengths(likelihoods: NDArray[np.float64]) -> NDArray[np.float64]:
