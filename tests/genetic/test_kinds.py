@@ -15,7 +15,7 @@ from private_gsd.answering import count
 from private_gsd.genetic import kinds, smoothing
 from private_gsd.genetic.kinds import Kinds
 from private_gsd.genetic.smoothing import Smoothing
-from private_gsd.genetic.watch import Stopped, Watch
+from private_gsd.genetic.watch import Progress, Stopped, Watch
 from private_gsd.measurement import Measurements
 from private_gsd.workloads import Workload
 from private_gsd.workloads.specs import workload_of
@@ -232,8 +232,18 @@ def test_answers_that_are_absurd_do_no_harm() -> None:
     assert answers.min() >= 0
 
 
-def test_it_can_be_stopped() -> None:
+def test_it_tells_of_progress_and_can_be_stopped() -> None:
     schema, table = tied(500, 4, 0)
     found, _ = kinds_of(measured_with(workloads.categorical_marginals(schema, 2), table, 0.05, 0))
+    told: list[Progress] = []
+
+    def enough(progress: Progress) -> bool:
+        told.append(progress)
+        return True
+
+    with pytest.raises(Stopped):
+        found.answers(0, Watch(1.0, None, enough))
+    assert len(told) == 1
+    assert told[0].loss > 0
     with pytest.raises(Stopped):
         found.answers(0, Watch(1.0, 0.0, None))

@@ -6,6 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from private_gsd.errors import require
 
@@ -89,5 +90,4 @@ def _one_thread() -> Any:
 
     Boosting on 4,000 rows took 0.2 s with one, and 10 s with two on two cores that were busy.
     """
-    pools = require("threadpoolctl", what="Evaluation", extra="evaluation")
-    return pools.threadpool_limits(1)
+    return threadpool_limits(1)

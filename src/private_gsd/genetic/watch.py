@@ -28,7 +28,7 @@ class Progress:
         generation: How many generations are done.
         loss: The loss. While islands are fitted, their mean, which is more than what they have
             together; those not begun count as random tables do. While answers are smoothed, that
-            of the tables whose mean is taken, in weights of their own.
+            of the tables whose mean is taken or of the kinds of rows, in weights of their own.
         edits: How many edits were scored.
         seconds: Since the search began; compiling aside.
     """
