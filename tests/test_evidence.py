@@ -150,7 +150,12 @@ def _encoded() -> Any:
 def test_derived_statistics_are_met(text: str) -> None:
     """By the synthetic table, as by the data: to a fortieth of the column's span."""
     synth = Synthesizer(
-        SCHEMA, 20.0, workload=["categorical:2", "tree:2:6"], derived=[text], insecure_noise_seed=3
+        SCHEMA,
+        20.0,
+        workload=["categorical:2", "tree:2:6"],
+        derived=[text],
+        rows=2000,
+        insecure_noise_seed=3,
     ).fit(DATA)
     statistic = DERIVED[text]
     low, high = SCHEMA["age" if "age" in text else "hours"].bounds
