@@ -101,8 +101,7 @@ class Smoothing:
         self._threads = threads
         self._watch = watch
         self._tables = _tables(self._measured.workload)
-        least = float(self._measured.scales.min()) / measured.rows
-        self._rows = rows_drawn(least, _order(self._tables))
+        self._least = float(self._measured.scales.min()) / measured.rows
         self._chains: Chains | None = None
         self._forest: Forest | None = None
 
@@ -157,10 +156,12 @@ class Smoothing:
         known = np.zeros(len(measured.workload.schema), dtype=np.bool_)
         for table in _tables(measured.workload):
             known[[feature.position for feature in table.features]] = True
-        least = measured.rows * math.sqrt(STIFF / self._rows)
+        rows = rows_drawn(self._least, _order(_tables(measured.workload)))
+        least = measured.rows * math.sqrt(STIFF / rows)
         measured = replace(measured, scales=np.maximum(measured.scales, least))
-        start = [] if self._chains is None else [state.values for state in self._chains.states]
-        self._chains = Chains(measured, self._rows, self._seed, known, self._forest, start)
+        before = [] if self._chains is None else [state.values for state in self._chains.states]
+        start = [np.resize(values, (rows, values.shape[1])) for values in before]
+        self._chains = Chains(measured, rows, self._seed, known, self._forest, start)
         with self._watch.compiling():
             self._chains.prepare()
         self._chains.run(self._watch, self._threads)
