@@ -14,7 +14,6 @@ import pytest
 from private_gsd import Categorical, GeneticConfig, Schema, workloads
 from private_gsd.baselines import drawing, gem, pgm, projector_of, rap_plus_plus
 from private_gsd.baselines.drawing import draw_places
-from private_gsd.baselines.features import Atoms
 from private_gsd.baselines.gem import GEM
 from private_gsd.baselines.mixtures import drawn_times
 from private_gsd.baselines.optional import gradients
@@ -23,6 +22,7 @@ from private_gsd.baselines.rap import RAP
 from private_gsd.baselines.rap_plus_plus import RAPPlusPlus
 from private_gsd.baselines.relaxed import Relaxation
 from private_gsd.errors import SearchError
+from private_gsd.genetic.atoms import Atoms
 from private_gsd.workloads.tables import tables_asked
 from tests.baselines.known import SCHEMA, measured, table
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from private_gsd import workloads
 from private_gsd.baselines import products
-from private_gsd.baselines.features import Atoms
 from private_gsd.baselines.mixtures import draw_atoms
 from private_gsd.baselines.products import ProductQueries, product_answers
 from private_gsd.errors import WorkloadError
+from private_gsd.genetic.atoms import Atoms
 from private_gsd.workloads.tables import tables_asked
 from tests.baselines.known import SCHEMA
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from private_gsd.baselines.features import Atoms
+    from private_gsd.genetic.atoms import Atoms
     from private_gsd.genetic.watch import Callback
     from private_gsd.measurement import Measurements
     from private_gsd.workloads import Workload

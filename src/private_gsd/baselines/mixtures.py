@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from private_gsd.baselines.drawing import draw_places
-from private_gsd.baselines.features import Atoms
 from private_gsd.baselines.products import Layout, ProductQueries, product_answers
 from private_gsd.baselines.projector import Projection, checked, require_finite, require_served
+from private_gsd.genetic.atoms import Atoms
 from private_gsd.genetic.watch import Reason, Stopped, Watch
 from private_gsd.workloads import Marginals
 from private_gsd.workloads.tables import tables_asked

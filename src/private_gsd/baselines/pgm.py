@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_gsd.baselines.features import Atoms
 from private_gsd.baselines.optional import gradients, graphical_models
 from private_gsd.baselines.projector import Projection, checked, require_served
 from private_gsd.baselines.settings import check_settings
 from private_gsd.errors import SearchError, WorkloadError
+from private_gsd.genetic.atoms import Atoms
 from private_gsd.genetic.watch import Reason, Stopped, Watch
 from private_gsd.workloads import Marginals
 from private_gsd.workloads.tables import Asked, tables_asked

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from private_gsd.baselines.features import Atoms
 from private_gsd.errors import WorkloadError
+from private_gsd.genetic.atoms import Atoms
 from private_gsd.workloads.tables import tables_asked
 
 if TYPE_CHECKING:

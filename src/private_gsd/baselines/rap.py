@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from private_gsd.baselines.mixing import Mixing
 
 if TYPE_CHECKING:
-    from private_gsd.baselines.features import Atoms
+    from private_gsd.genetic.atoms import Atoms
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from private_gsd.baselines.drawing import draw_places
-from private_gsd.baselines.features import Atoms
 from private_gsd.baselines.products import (
     LARGEST,
     Layout,
@@ -22,6 +21,7 @@ from private_gsd.baselines.products import (
     too_many_products,
 )
 from private_gsd.errors import WorkloadError
+from private_gsd.genetic.atoms import Atoms
 from private_gsd.schema import Discrete
 from private_gsd.workloads import Conjunctions, Halfspaces
 from private_gsd.workloads.tables import tables_asked

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from private_gsd.workloads.tables import View, atoms_of
+from private_gsd.genetic.atoms import Atoms
+from private_gsd.genetic.layout import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,7 +65,7 @@ class Kinds:
         self, measured: Measurements, tables: Sequence[Asked], ones: Mapping[Feature, Array]
     ) -> None:
         self._tables = tables
-        self._places = _Places(measured.workload.schema, [f for t in tables for f in t.features])
+        self._places = _Places(measured.workload.schema, tables)
         cells = self._places.cells
         # Each pair has its table in both orders, and half of its weight there.
         self._weights = np.zeros((cells, cells))
@@ -149,36 +150,37 @@ class _Places:
 
     Args:
         schema: The schema.
-        features: All of them; some may come more than once.
+        tables: Of the features.
     """
 
-    def __init__(self, schema: Schema, features: Sequence[Feature]) -> None:
-        self._columns: list[tuple[Feature, slice]] = []
-        self.of: dict[Feature, slice] = {}
-        self.atoms = self.cells = 0
-        cells = []
-        for position in sorted({feature.position for feature in features}):
-            mine = [f for f in dict.fromkeys(features) if f.position == position]
-            breaks = tuple(sorted({cut for feature in mine for cut in feature.breaks}))
-            size = atoms_of(schema.columns[position], View(position, breaks))
-            atoms = slice(self.atoms, self.atoms + size)
-            self._columns.append((max(mine, key=lambda feature: feature.size), atoms))
-            self.atoms += size
-            for feature in mine:
-                self.of[feature] = slice(self.cells, self.cells + feature.size)
-                cells.append((atoms, self.cells + feature.cells_of_atoms(np.array(breaks))))
-                self.cells += feature.size
-        self._starts = [atoms.start for _, atoms in self._columns]
-        self._sizes = [atoms.stop - atoms.start for _, atoms in self._columns]
+    def __init__(self, schema: Schema, tables: Sequence[Asked]) -> None:
+        pieces = Atoms.of(schema, tables)
+        features = sorted(
+            dict.fromkeys(feature for table in tables for feature in table.features),
+            key=lambda feature: feature.position,
+        )
+        columns = list(dict.fromkeys(feature.position for feature in features))
+        self._sizes = [pieces.sizes[column] for column in columns]
+        self._starts = starts_of(self._sizes)[:-1]
+        self.atoms = sum(self._sizes)
+        self.cells = sum(feature.size for feature in features)
+        ends = np.cumsum([feature.size for feature in features]).tolist()
+        self.of = {f: slice(end - f.size, end) for f, end in zip(features, ends, strict=True)}
+        self._finest: list[tuple[Feature, slice]] = []
         self._sums = np.zeros((self.atoms, self.cells))
-        for atoms, mine_at in cells:
-            self._sums[np.arange(atoms.start, atoms.stop), mine_at] = 1
+        for column, start, size in zip(columns, self._starts, self._sizes, strict=True):
+            mine = [feature for feature in features if feature.position == column]
+            for feature in mine:
+                cells = self.of[feature].start + pieces.cells(feature)
+                self._sums[start + np.arange(size), cells] = 1
+            finest = max(mine, key=lambda feature: feature.size)
+            self._finest.append((finest, slice(start, start + size)))
         self._alike = self.atoms == self.cells and (self._sums == np.eye(self.atoms)).all()
 
     def usual(self, ones: Mapping[Feature, Array]) -> Array:
         """The atoms' chances by what is known of the finest feature of each column."""
         found = np.empty(self.atoms)
-        for feature, atoms in self._columns:
+        for feature, atoms in self._finest:
             sums = self._sums[atoms, self.of[feature]]
             found[atoms] = sums @ (ones[feature] / np.maximum(sums.sum(axis=0), 1))
         found = np.maximum(found, LEAST)

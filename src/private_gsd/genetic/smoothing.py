@@ -62,8 +62,8 @@ ROUNDS = 2
 # to a bound.
 WEAK = 0.25
 WEAKEST = 1 / 60
-# What the kinds have in the mean of both: with 0.5, mean errors of pairs are the same within 1 %, and
-# largest ones of ACS up to 2 % more.
+# What the kinds have in the mean of both: with 0.5, mean errors of pairs are the same within 1 %,
+# and largest ones of ACS up to 2 % more.
 KINDS_PART = 0.4
 # A table has so many rows within one standard deviation of the least noise, and twice as many where
 # triples are asked, whose cells are emptier; within bounds. With 1,164 rows instead of 8,000,

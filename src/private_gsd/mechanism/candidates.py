@@ -11,9 +11,9 @@ import itertools
 import math
 from typing import TYPE_CHECKING
 
-from private_gsd.baselines.features import Atoms
 from private_gsd.baselines.projector import KINDS
 from private_gsd.errors import WorkloadError
+from private_gsd.genetic.atoms import Atoms
 from private_gsd.genetic.forest import Trees
 from private_gsd.workloads import Marginals, Workload
 from private_gsd.workloads.tables import Marginal, tables_asked

@@ -6,7 +6,7 @@ import numpy as np
 
 from private_gsd import Integer, Schema, workloads
 from private_gsd.answering import count
-from private_gsd.baselines.features import Atoms
+from private_gsd.genetic.atoms import Atoms
 from private_gsd.workloads.tables import tables_asked
 from tests.baselines.known import SCHEMA, table
 
