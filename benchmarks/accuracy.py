@@ -10,10 +10,10 @@ rows; errors of the answers and of 2,000 random prefixes and 2,000 random halfsp
 measured, and the macro F1 of logistic regressions of three columns, trained on the synthetic rows
 and tested on the last fifth.
 
-Noise is calibrated equally for all (replace-one neighbours, δ = 1/N²; ``--neighbours add-remove``
-for the other relation, for systems without settings of the search) and seeded, so that anyone gets
-the same figures; a release would not be private. A finished run is a line of the file, and is not
-run again.
+Noise is calibrated equally for all: δ = 1/N², and the least noise that is known to do, by the curve
+of Gaussians where all noise is Gaussian and that of zCDP for systems that select; replace-one
+neighbours, or ``--neighbours add-remove``. It is seeded, so that anyone gets the same figures; a
+release would not be private. A finished run is a line of the file, and is not run again.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ def counted(data: str, part: str, workload: str) -> Any:
 def settings_of(run: dict[str, Any]) -> dict[str, Any]:
     """What a sweep is told."""
     from private_gsd.choice import choose_mechanism, choose_rows
+    from private_gsd.mechanism import conversion_of
     from private_gsd.privacy.budget import Budget
 
     settings = dict(run["settings"])
@@ -97,7 +98,7 @@ def settings_of(run: dict[str, Any]) -> dict[str, Any]:
     rows = len(tables(run["data"], run["part"])[1])
     if settings.get("mechanism") == "auto":
         chosen = choose_mechanism(sweep.workload)
-        budget = Budget.from_epsilon(run["epsilon"], sweep.delta)
+        budget = Budget.from_epsilon(run["epsilon"], sweep.delta, conversion_of(chosen.name))
         people = None if run.get("neighbours") == "add-remove" else rows
         best = choose_rows(chosen, sweep.workload, budget, people)
         settings |= {"mechanism": chosen.name, "rows": best}
@@ -136,8 +137,14 @@ def perform(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def added_or_removed(run: dict[str, Any]) -> Any:
-    """A table by the other relation, which sweeps do not know; systems without settings alone."""
+    """A table by the other relation, which sweeps do not know."""
     from private_gsd import Encoder, Synthesizer
+
+    settings = settings_of(run)
+    # Of the settings of the search a fit knows this one; the weights are equal if variances are.
+    if not settings.pop("smooth", True):
+        settings["projector"] = "gsd:smooth=false"
+    settings.pop("weights", None)
 
     schema, matrix, _ = tables(run["data"], run["part"])
     sweep = counted(run["data"], run["part"], run["workload"])
@@ -149,7 +156,7 @@ def added_or_removed(run: dict[str, Any]) -> Any:
         neighbours="add-remove",
         random_state=run["seed"],
         insecure_noise_seed=run["seed"],
-        **settings_of(run),
+        **settings,
     )
     return synth.fit(Encoder(schema).decode(matrix)).release.matrix
 

@@ -42,6 +42,7 @@ from private_gsd.genetic import GeneticConfig, evolve
 from private_gsd.measurement import Measurements
 from private_gsd.mechanism import Mechanism, adaptive_units
 from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.curves import ROUNDING
 from private_gsd.privacy.ledger import Ledger
 from private_gsd.privacy.mechanisms import selection_scale
 from private_gsd.privacy.plan import plan_one_shot
@@ -568,10 +569,59 @@ def test_the_ledgers_terms_are_the_runs(tmp_path: Path) -> None:
     record = fitted.release.privacy
     assert record["spent"]["epsilon"] == pytest.approx(0.5, rel=1e-6)
     assert record["delta"] == fitted.release.settings["delta"] == 1e-9
+    assert record["conversion"] == fitted.release.settings["conversion"] == "tight"
     terms: dict[str, Any] = {"delta": 1e-6, "conversion": "paper"}
     for name, value in terms.items():
         with pytest.raises(LedgerError, match=f"has {name}"):
             Synthesizer(SCHEMA, 0.1, ledger=ledger, rows=60, **{name: value}).fit(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("settings", "conversion"),
+    [
+        ({}, "gaussian"),
+        ({"mechanism": "layered"}, "gaussian"),
+        ({"conversion": "tight"}, "tight"),
+        ({"mechanism": "adaptive", "epochs": 2}, "tight"),
+        ({"mechanism": "mst"}, "tight"),
+    ],
+)
+def test_the_conversion_is_the_best_that_the_noise_allows(
+    settings: dict[str, Any], conversion: str, tmp_path: Path
+) -> None:
+    synth = Synthesizer(SCHEMA, 1.0, **SMALL | settings, release=tmp_path / "r").fit(TABLE)
+    record = synth.release.privacy
+    assert record["conversion"] == synth.release.settings["conversion"] == conversion
+    assert record["total"]["epsilon"] == pytest.approx(1.0, rel=1e-6)
+    assert record["spent"]["epsilon"] <= 1.0
+    assert ("since its noise is Gaussian" in record["guarantee"]) == (conversion == "gaussian")
+    assert synth.conversion == settings.get("conversion")  # as it was given, for the next fit
+    again = Synthesizer.resume(tmp_path / "r")
+    assert again.conversion == conversion
+
+
+def test_less_noise_for_the_same_epsilon() -> None:
+    noise = []
+    for conversion in ("tight", "gaussian"):
+        plan = Synthesizer(SCHEMA, 1.0, conversion=conversion).plan(TABLE)
+        noise.append(plan.budget.rho)
+    assert 0.92 < math.sqrt(noise[0] / noise[1]) < 0.96
+
+
+def test_other_noise_is_not_stated_by_the_gaussians_curve(tmp_path: Path) -> None:
+    """Refused before the table is looked at, with a ledger and without."""
+    adaptive: dict[str, Any] = {"mechanism": "adaptive", "epochs": 2}
+    with pytest.raises(BudgetError, match="'adaptive' selects with other noise; use one-shot"):
+        Synthesizer(SCHEMA, 1.0, conversion="gaussian", **adaptive).fit(object())
+    ledger = tmp_path / "l.db"
+    Synthesizer(SCHEMA, 0.5, ledger=ledger, rows=60).fit(TABLE)
+    with Ledger(ledger, read_only=True) as opened:
+        before = opened.charges("table")
+    words = f"{ledger}: dataset 'table' has the conversion 'gaussian', which is of Gaussian noise"
+    with pytest.raises(BudgetError, match=re.escape(words)):
+        Synthesizer(SCHEMA, 0.1, ledger=ledger, rows=60, **adaptive).fit(object())
+    with Ledger(ledger, read_only=True) as opened:
+        assert opened.charges("table") == before
 
 
 @pytest.mark.parametrize(
@@ -686,7 +736,7 @@ def test_a_ledger_that_does_not_know_the_charges(tmp_path: Path) -> None:
     for path in tmp_path.glob("l.db*"):
         path.unlink()
     with Ledger(tmp_path / "l.db") as ledger:
-        ledger.add_dataset("table", Budget.from_epsilon(1.0, 1 / 800**2))
+        ledger.add_dataset("table", Budget.from_epsilon(1.0, 1 / 800**2, "gaussian"))
     with pytest.raises(LedgerError, match="does not know what paid for the measurements"):
         Synthesizer.resume(folder)
     assert not Release.load(folder).complete
@@ -1044,9 +1094,9 @@ def test_add_remove_measures_the_number_of_rows(settings: dict[str, Any], tmp_pa
     assert measured.neighbours == synth.release.privacy["neighbours"] == "add-remove"
     charges = synth.release.privacy["charges"]
     assert charges[0]["groups"] == ["number of rows"]
-    budget = Budget.from_epsilon(0.5, 1e-6)
+    budget = Budget.from_epsilon(0.5, 1e-6, "tight" if settings else "gaussian")
     assert charges[0]["units"] == pytest.approx(budget.units / 50, rel=1e-9)
-    assert total.scale == pytest.approx(math.sqrt(1 / (2 * budget.rho / 50)), rel=1e-6)
+    assert total.scale == pytest.approx(math.sqrt(1 / (2 * budget.rho / 50) + ROUNDING), rel=1e-6)
     spent = sum(charge["units"] for charge in charges)
     assert budget.units * (1 - 1e-9) < spent <= budget.units
     assert synth.release.settings["people"] is None

@@ -28,6 +28,8 @@ from private_gsd.mechanism import (
     AT_ONCE,
     Mechanism,
     Run,
+    check_noise,
+    conversion_of,
     is_picky,
     measurable,
     plan_of,
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from private_gsd.answering import ExactAnswers, QueryErrors
     from private_gsd.measurement import Measurements
     from private_gsd.privacy.accountant import Accountant
+    from private_gsd.privacy.budget import Conversion
     from private_gsd.privacy.ledger import Ledger
     from private_gsd.privacy.mechanisms import NoiseSource
     from private_gsd.privacy.release import NoisyTotal
@@ -183,8 +186,9 @@ class Sweep:
                 "replace it by public knowledge"
             )
         check_rules(self.workload.schema)
+        conversion = None if ledger is None else ledger.account(dataset).budget.conversion
         runs = [
-            _Planned(epsilon, seed, dict(each), self)
+            _Planned(epsilon, seed, dict(each), self, conversion)
             for epsilon, seed, each in itertools.product(epsilons, seeds, settings)
         ]
         # Whatever is wrong with any of them is found before the first is paid for, and all that
@@ -286,6 +290,8 @@ class _Planned:
     seed: int
     settings: dict[str, Any]
     sweep: Sweep
+    # The ledger's; without one, the best that the mechanism allows.
+    conversion: Conversion | None
 
     @property
     def mechanism(self) -> Mechanism:
@@ -315,7 +321,8 @@ class _Planned:
 
     @property
     def budget(self) -> Budget:
-        return Budget.from_epsilon(self.epsilon, self.sweep.delta)
+        conversion = self.conversion or conversion_of(self.mechanism.name)
+        return Budget.from_epsilon(self.epsilon, self.sweep.delta, conversion)
 
     def planned(self) -> int:
         """What the run will spend; refuses what makes no sense."""
@@ -323,6 +330,7 @@ class _Planned:
         assert self.config is not None
         projector_of(self.projector).check(self.sweep.workload)
         check_fits(self.projector, self.measurable, self.mechanism)
+        check_noise(self.budget.conversion, self.mechanism.name)
         return planned_units(self.mechanism, self.measurable, self.budget)
 
     def noise(self, insecure: bool, step: int) -> NoiseSource:

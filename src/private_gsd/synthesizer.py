@@ -30,7 +30,14 @@ from private_gsd.errors import (
 from private_gsd.evidence import check_totals, join_outside, require_possible
 from private_gsd.forecast import Forecast
 from private_gsd.genetic import GeneticConfig
-from private_gsd.mechanism import SELECTIVE, Mechanism, measurable, single_columns
+from private_gsd.mechanism import (
+    SELECTIVE,
+    Mechanism,
+    check_noise,
+    conversion_of,
+    measurable,
+    single_columns,
+)
 from private_gsd.privacy.budget import Budget, default_delta
 from private_gsd.privacy.ledger import Ledger, check_line
 from private_gsd.privacy.runs import LedgerRun
@@ -86,7 +93,9 @@ class Synthesizer:
         release: The folder of the release; by default a temporary one (see ``Release.save``).
         neighbours: "replace-one", which makes the number of rows public, or "add-remove", where a
             share of the budget measures it, and ``delta`` must be given.
-        conversion: From (ε, δ) to ρ, "tight" or "paper".
+        conversion: From (ε, δ) to ρ: "tight", "paper", or "gaussian", which takes 5 % less noise
+            and is of mechanisms with Gaussian noise alone, one-shot and layered. By default the
+            ledger's, or "gaussian" where the mechanism allows it, or "tight".
         totals: Public totals that the table is to have, ``{"sex = 'F'": 1200}``: exact, free, and
             your claim that they are public.
         derived: Statistics that the table is to have as measured, such as "median(age)",
@@ -115,7 +124,7 @@ class Synthesizer:
         dataset: str = "table",
         release: str | Path | None = None,
         neighbours: str = "replace-one",
-        conversion: str = "tight",
+        conversion: str | None = None,
         totals: Mapping[str, int] | None = None,
         derived: Sequence[str] = (),
         evidence: Sequence[Measurements] = (),
@@ -216,6 +225,7 @@ class Synthesizer:
             "epochs": chosen.epochs,
             "groups": chosen.groups,
             "delta": budget.delta,
+            "conversion": budget.conversion,
             # What the release shows must not depend on a number that is private.
             "people": exact.rows if self.neighbours == "replace-one" else None,
         }
@@ -394,8 +404,8 @@ class Synthesizer:
         check_fits(self.projector, measurable(named, workload), named, self._evidence())
         return named
 
-    def _check_terms(self) -> float | None:
-        """Whether a ledger that is there has the dataset on our terms; and its delta."""
+    def _check_terms(self) -> Budget | None:
+        """Whether a ledger that is there has the dataset on our terms; and its budget."""
         if self.ledger is None or not Path(self.ledger).exists():
             return None
         with Ledger(self.ledger, create=False, read_only=True) as ledger:
@@ -411,11 +421,17 @@ class Synthesizer:
                     f"{self.ledger}: dataset {self.dataset!r} has {name} {known!r}, not {asked!r}; "
                     "what is spent on it is stated on these terms"
                 )
-        return account.budget.delta
+        where = f"{self.ledger}: dataset {self.dataset!r} has"
+        check_noise(account.budget.conversion, self.mechanism, where)
+        return account.budget
 
     def _budget(self, rows: int) -> Budget:
         """The budget, at the ledger's delta; the number of rows counts only where it is public."""
-        delta = self._check_terms() if self.delta is None else float(self.delta)
+        known = self._check_terms()
+        conversion = self.conversion or conversion_of(self.mechanism)
+        delta = None if self.delta is None else float(self.delta)
+        if known is not None:
+            conversion, delta = known.conversion, known.delta
         if delta is None:
             if self.neighbours != "replace-one":
                 raise BudgetError(
@@ -423,7 +439,7 @@ class Synthesizer:
                     "number of rows is private"
                 )
             delta = default_delta(rows)
-        return Budget.from_epsilon(self.epsilon, delta, self.conversion)  # type: ignore[arg-type]
+        return Budget.from_epsilon(self.epsilon, delta, conversion)  # type: ignore[arg-type]
 
     def _check(self) -> None:
         """Refuse what makes no sense, before anything is read, made or spent."""
@@ -454,7 +470,9 @@ class Synthesizer:
             raise BudgetError(f"neighbours must be {words}, not {self.neighbours!r}")
         # With some delta, if it is not known yet: the rest is checked all the same.
         stand_in = 1e-9 if self.delta is None else self.delta
-        Budget.from_epsilon(self.epsilon, stand_in, self.conversion)  # type: ignore[arg-type]
+        conversion = conversion_of(self.mechanism) if self.conversion is None else self.conversion
+        Budget.from_epsilon(self.epsilon, stand_in, conversion)  # type: ignore[arg-type]
+        check_noise(conversion, self.mechanism)
         self.epsilon = float(self.epsilon)
         check_line(self.dataset, "dataset")
         self.totals = check_totals(self.schema, self.totals or {})

@@ -19,10 +19,10 @@ from private_gsd.privacy.budget import (
     UNITS_PER_RHO,
     Budget,
     default_delta,
-    delta_of,
     epsilon_of,
     rho_of,
 )
+from private_gsd.privacy.curves import delta_of
 
 dp.enable_features("contrib")
 rhos = st.floats(1e-7, 20)
@@ -64,10 +64,11 @@ def test_the_paper_s_conversion() -> None:
 
 @given(rhos, deltas)
 def test_the_tight_conversion_is_never_looser(rho: float, delta: float) -> None:
-    assert epsilon_of(rho, delta) <= epsilon_of(rho, delta, "paper")
+    tight = epsilon_of(rho, delta)
+    assert epsilon_of(rho, delta, "gaussian") <= tight <= epsilon_of(rho, delta, "paper")
 
 
-@pytest.mark.parametrize("conversion", ["tight", "paper"])
+@pytest.mark.parametrize("conversion", ["tight", "paper", "gaussian"])
 @given(epsilon=st.floats(0.001, 30), delta=deltas)
 def test_a_budget_keeps_its_promise(conversion: Any, epsilon: float, delta: float) -> None:
     budget = Budget.from_epsilon(epsilon, delta, conversion)
@@ -113,7 +114,7 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     *((lambda r=r: Budget.from_rho(r, 1e-9), "rho") for r in (math.nan, math.inf, "1")),
     (lambda: Budget.from_rho(0, 1e-9), "the budget is empty"),
     (lambda: Budget.from_rho(5000, 1e-9), "protects nobody"),
-    (lambda: Budget.from_epsilon(1, 1e-9, "loose"), "'tight' or 'paper', not 'loose'"),  # type: ignore[arg-type]
+    (lambda: Budget.from_epsilon(1, 1e-9, "loose"), "'paper' or 'gaussian', not 'loose'"),  # type: ignore[arg-type]
     (lambda: epsilon_of(-1, 1e-9), "rho must be"),
     (lambda: Budget(5, 1e-9).split([1] * 9), "too small to be split in 9 parts"),
     (lambda: Budget(5, 1e-9).split([]), "weights must be positive"),

@@ -18,13 +18,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dp_accounting.pld import PLDAccountant
 from hypothesis import given
 from hypothesis import strategies as st
 
 from private_gsd.errors import BudgetError, LedgerError
 from private_gsd.privacy import ledger as ledger_module
 from private_gsd.privacy import ledger_file as module
-from private_gsd.privacy.budget import MAX_RHO, UNITS_PER_RHO, Budget, epsilon_of
+from private_gsd.privacy.accountant import LocalAccountant
+from private_gsd.privacy.budget import INSECURE, MAX_RHO, UNITS_PER_RHO, Budget, epsilon_of
 from private_gsd.privacy.ledger import Account, Charge, Ledger
 from tests.privacy.ledger_worker import STEPS, UNITS
 
@@ -602,6 +604,81 @@ def test_looking_writes_nothing(ledger: Ledger, path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
+# Budgets stated by the curve of Gaussian noise
+
+
+def test_other_noise_than_gaussian_is_refused(path: Path) -> None:
+    """By us, and by the file itself."""
+    with Ledger(path) as ledger:
+        ledger.add_dataset("d", Budget.from_rho(0.5, 1e-6, "gaussian"))
+        ledger.add_dataset("any", Budget.from_rho(0.5, 1e-6))
+        for mechanism in ("noisy top-k", "laplace", "Discrete Gaussian", "my discrete gaussian"):
+            with pytest.raises(BudgetError, match="says nothing of"):
+                ledger.charge("d", 1, mechanism=mechanism, groups=["g"], run="r")
+            ledger.charge("any", 1, mechanism=mechanism, groups=["g"], run="r")
+        ledger.charge("d", 1, mechanism="discrete gaussian", groups=["g"], run="r")
+        ledger.charge("d", 1, mechanism=f"discrete gaussian ({INSECURE})", groups=["g"], run="r")
+        assert ledger.account("d").spent == 2
+    with closing(sqlite3.connect(path)) as other:
+        values = "VALUES ('d', 'r', 'now', ?, '[]', 1)"
+        insert = f"INSERT INTO charges (dataset, run, at, mechanism, groups, units) {values}"
+        with pytest.raises(sqlite3.IntegrityError, match="not Gaussian"):
+            other.execute(insert, ("noisy top-k",))
+        other.execute(insert, ("discrete gaussian",))
+
+
+def test_a_local_accountant_refuses_it_too() -> None:
+    accountant = LocalAccountant(Budget.from_rho(0.5, 1e-6, "gaussian"))
+    with pytest.raises(BudgetError, match="conversion 'gaussian'"):
+        accountant.charge(1, "noisy top-k", ["g"], "replace-one")
+    accountant.charge(1, "discrete gaussian", ["g"], "replace-one")
+    assert accountant.spent == 1
+
+
+def test_what_gaussian_noise_spends(path: Path) -> None:
+    """Said by its own curve; and dp_accounting comes to the same from the charges."""
+    budget = Budget.from_epsilon(1.0, 1e-6, "gaussian")
+    assert budget.rho > 1.05 * Budget.from_epsilon(1.0, 1e-6).rho
+    with Ledger(path) as ledger:
+        ledger.add_dataset("d", budget)
+        for part in (2, 3, 6):
+            pay(ledger, budget.units // part, mechanism="discrete gaussian")
+        record = ledger.privacy_record("d")
+        accountant = PLDAccountant()
+        accountant.compose(ledger.to_dp_accounting("d"))
+    assert record["spent"]["epsilon"] == pytest.approx(1.0, rel=1e-6)
+    assert accountant.get_epsilon(1e-6) == pytest.approx(1.0, rel=2e-3)
+    assert "and, since its noise is Gaussian, (epsilon, delta)" in record["guarantee"]
+    assert "Balle and Wang" in record["conversion_in_words"]
+
+
+def older(path: Path) -> None:
+    """A ledger as version 2 made it."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.executescript(module._schema(2))
+
+
+def test_ledgers_of_version_2_are_as_good_as_ever(path: Path) -> None:
+    older(path)
+    with Ledger(path) as ledger:
+        ledger.add_dataset("d", small())
+        pay(ledger, 1)
+        with pytest.raises(LedgerError, match="takes no dataset with the conversion 'gaussian'"):
+            ledger.add_dataset("e", Budget.from_rho(0.5, 1e-6, "gaussian"))
+        assert [account.dataset for account in ledger.accounts()] == ["d"]
+    with Ledger(path, read_only=True) as ledger:
+        assert ledger.account("d").spent == 1
+
+
+def test_a_ledger_that_claims_to_be_older_is_not_trusted(path: Path) -> None:
+    """It could be rid of the trigger then."""
+    Ledger(path).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA user_version = 2")
+    with pytest.raises(LedgerError, match="damaged"):
+        Ledger(path)
+
+
 # Files that are no ledgers
 
 
@@ -623,7 +700,7 @@ def other_database_in_use(path: Path) -> None:
 def newer(path: Path) -> None:
     Ledger(path).close()
     with closing(sqlite3.connect(path)) as other:
-        other.execute("PRAGMA user_version = 3")
+        other.execute("PRAGMA user_version = 4")
 
 
 def used_ledger(path: Path) -> bytearray:
@@ -674,7 +751,7 @@ def spoiled_amount(path: Path) -> None:
         (lambda path: path.symlink_to(path), "not the name of a file"),
         (other_database, "not a ledger; choose another file"),
         (other_database_in_use, "not a ledger; choose another file"),
-        (newer, "a ledger of version 3, and this private-gsd knows 2; use a newer"),
+        (newer, "a ledger of version 4, and this private-gsd knows 3; use a newer"),
         (lambda path: cut(path, 60), "not a ledger"),
         (lambda path: cut(path, 100), "damaged"),
         (lambda path: cut(path, 4096), "damaged"),

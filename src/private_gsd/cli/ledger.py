@@ -33,8 +33,12 @@ def create(
     epsilon: Annotated[float, typer.Option(help="The total that may be spent on it, ever.")],
     delta: Annotated[float, typer.Option(help="At which delta; well below 1 / rows.")],
     conversion: Annotated[
-        Conversion, typer.Option(help="How rho, which is spent, is turned into epsilon.")
-    ] = "tight",
+        Conversion,
+        typer.Option(
+            help="How rho, which is spent, is turned into epsilon: 'gaussian' takes the least "
+            "noise, for the mechanisms one-shot and layered; 'tight' is for all."
+        ),
+    ] = "gaussian",
     neighbours: Annotated[
         Literal["replace-one", "add-remove"], typer.Option(help="What the privacy of a row means.")
     ] = "replace-one",

@@ -10,6 +10,8 @@ from private_gsd.mechanism.candidates import (
 )
 from private_gsd.mechanism.mechanisms import (
     COUNTING_STEP,
+    check_noise,
+    conversion_of,
     count_and_rest,
     expected,
     planned_units,
@@ -40,6 +42,8 @@ __all__ = [
     "Run",
     "Split",
     "adaptive_units",
+    "check_noise",
+    "conversion_of",
     "count_and_rest",
     "expected",
     "is_picky",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from private_gsd.errors import MeasurementError
+from private_gsd.errors import BudgetError, MeasurementError
 from private_gsd.mechanism.adaptive import adaptive_units, run_adaptive
 from private_gsd.mechanism.aim import expect_aim, run_aim
 from private_gsd.mechanism.candidates import AT_ONCE, SELECTIVE
@@ -18,7 +18,7 @@ from private_gsd.privacy.release import NoisyTotal, release_total
 
 if TYPE_CHECKING:
     from private_gsd.mechanism.terms import Mechanism, Outcome, Run
-    from private_gsd.privacy.budget import Budget
+    from private_gsd.privacy.budget import Budget, Conversion
     from private_gsd.workloads import Neighbours, Workload
 
 # The share of the budget that measuring the number of rows gets, where it is not public.
@@ -37,6 +37,27 @@ def run(mechanism: Mechanism, what: Run) -> Outcome:
     if mechanism.name == "adaptive":
         return run_adaptive(mechanism, what, total)
     return run_mst(what, total) if mechanism.name == "mst" else run_aim(what, total)
+
+
+def conversion_of(name: str) -> Conversion:
+    """How ρ that a mechanism spends is best stated: less ε where all its noise is Gaussian."""
+    return "gaussian" if name in ("auto", *AT_ONCE) else "tight"
+
+
+def check_noise(conversion: str, name: str, where: str = "the budget has") -> None:
+    """Refuse a mechanism of which the conversion does not hold.
+
+    Args:
+        conversion: From ρ to ε.
+        name: The mechanism.
+        where: What has the conversion, in words.
+    """
+    if conversion == "gaussian" and conversion_of(name) != "gaussian":
+        raise BudgetError(
+            f"{where} the conversion 'gaussian', which is of Gaussian noise alone, and the "
+            f"mechanism {name!r} selects with other noise; use one-shot or layered, or a budget "
+            "with the conversion 'tight'"
+        )
 
 
 def planned_units(

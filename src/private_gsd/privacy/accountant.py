@@ -71,6 +71,7 @@ class LocalAccountant:
         require_same(self.neighbours, neighbours)
         if isinstance(units, bool) or not isinstance(units, int) or units <= 0:
             raise BudgetError(f"a charge is a positive number of units, not {units!r}")
+        self.budget.check_mechanism(mechanism)
         with self._lock:
             left = self.budget.units - self.spent
             if units > left:

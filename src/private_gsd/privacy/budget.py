@@ -2,6 +2,10 @@
 
 A budget is a whole number of units of 2^-52 of ρ. Splitting and adding up are then exact, in memory
 and in the ledger: no rounding ever gives away what was not there.
+
+What ρ is as (ε, δ) depends on what it was spent on. Of any mechanisms that are together ρ-zCDP, the
+"tight" conversion says the least ε that is known. Where all noise is Gaussian, more is known: its
+privacy loss has one law, and the "gaussian" conversion reads δ off that (see ``curves``).
 """
 
 from __future__ import annotations
@@ -12,41 +16,23 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, get_args
 
 from private_gsd.errors import BudgetError
+from private_gsd.privacy.curves import delta_of, delta_of_gaussian
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Conversion = Literal["tight", "paper"]
+Conversion = Literal["tight", "paper", "gaussian"]
+
+# The least δ of ρ and ε.
+_CURVES = {"tight": delta_of, "gaussian": delta_of_gaussian}
 
 UNITS_PER_RHO = 2**52
 MAX_RHO = 1000.0
 
+# How a charge says that its noise is a discrete Gaussian's (of ``gaussian_scale``).
+GAUSSIAN = "discrete gaussian"
 # How a charge says that its noise came from a seed: no guarantee holds for it.
 INSECURE = "INSECURE seeded noise"
-
-
-def delta_of(rho: float, epsilon: float) -> float:
-    """The least δ for which ρ-zCDP is known to imply (ε, δ)-DP.
-
-    Proposition 12 of Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy":
-    for every α > 1, δ = exp((α - 1)(αρ - ε)) / (α - 1) · (1 - 1/α)^α. Any α gives a valid δ, so
-    that an α found by bisection costs tightness at worst, never privacy.
-    """
-    if rho == 0:
-        return 0.0
-    # The logarithm's derivative, (2α - 1)ρ - ε + log(1 - 1/α), grows with α.
-    low, high = 1.0, (epsilon + 1) / (2 * rho) + 2
-    for _ in range(100):
-        alpha = (low + high) / 2
-        if alpha <= 1.0 or (2 * alpha - 1) * rho - epsilon + math.log1p(-1 / alpha) < 0:
-            low = alpha
-        else:
-            high = alpha
-    alpha = high
-    logarithm = (
-        (alpha - 1) * (alpha * rho - epsilon) + alpha * math.log1p(-1 / alpha) - math.log(alpha - 1)
-    )
-    return min(math.exp(min(logarithm, 0.0)), 1.0)
 
 
 def epsilon_of(rho: float, delta: float, conversion: Conversion = "tight") -> float:
@@ -55,7 +41,8 @@ def epsilon_of(rho: float, delta: float, conversion: Conversion = "tight") -> fl
     Args:
         rho: The zCDP parameter.
         delta: The δ wanted.
-        conversion: "tight", or "paper" for the simpler and larger ρ + 2·√(ρ·ln(1/δ)).
+        conversion: "tight", or "paper" for the simpler and larger ρ + 2·√(ρ·ln(1/δ)), or "gaussian"
+            for the smaller one of mechanisms that are all Gaussian.
     """
     check_delta(delta)
     check_conversion(conversion)
@@ -64,10 +51,11 @@ def epsilon_of(rho: float, delta: float, conversion: Conversion = "tight") -> fl
     paper = rho + 2 * math.sqrt(rho * -math.log(delta))
     if conversion == "paper" or rho == 0:
         return paper
+    curve = _CURVES[conversion]
     low, high = 0.0, paper
     for _ in range(100):
         middle = (low + high) / 2
-        if delta_of(rho, middle) <= delta:
+        if curve(rho, middle) <= delta:
             high = middle
         else:
             low = middle
@@ -75,7 +63,7 @@ def epsilon_of(rho: float, delta: float, conversion: Conversion = "tight") -> fl
 
 
 def rho_of(epsilon: float, delta: float, conversion: Conversion = "tight") -> float:
-    """The largest ρ, to rounding, whose zCDP implies (ε, δ)-DP; never one that is too large."""
+    """The largest ρ, to rounding, that implies (ε, δ)-DP; never one that is too large."""
     check_epsilon(epsilon)
     check_delta(delta)
     check_conversion(conversion)
@@ -85,12 +73,13 @@ def rho_of(epsilon: float, delta: float, conversion: Conversion = "tight") -> fl
         rho = paper
     else:
         # The paper's ρ is on the safe side; look for the largest that is.
+        curve = _CURVES[conversion]
         low, high = paper, paper
-        while high < MAX_RHO and delta_of(high, epsilon) <= delta:
+        while high < MAX_RHO and curve(high, epsilon) <= delta:
             low, high = high, 2 * high
         for _ in range(100):
             middle = (low + high) / 2
-            if delta_of(middle, epsilon) <= delta:
+            if curve(middle, epsilon) <= delta:
                 low = middle
             else:
                 high = middle
@@ -108,6 +97,8 @@ class Budget:
     (0.01497, 1.0)
     >>> Budget.from_epsilon(1.0, delta=1e-9, conversion="paper").rho < budget.rho
     True
+    >>> round(Budget.from_epsilon(1.0, delta=1e-9, conversion="gaussian").rho, 5)
+    0.01656
 
     Attributes:
         units: ρ, in units of 2^-52.
@@ -148,6 +139,15 @@ class Budget:
     def epsilon(self) -> float:
         """The ε at δ."""
         return epsilon_of(self.rho, self.delta, self.conversion)
+
+    def check_mechanism(self, mechanism: str) -> None:
+        """Refuse a charge for noise of which the conversion does not hold."""
+        if self.conversion == "gaussian" and not mechanism.startswith(GAUSSIAN):
+            raise BudgetError(
+                f"the budget is stated by the curve of Gaussian noise (conversion 'gaussian'), "
+                f"which says nothing of {mechanism!r:.80}; use the mechanism one-shot or layered, "
+                "or a budget with the conversion 'tight'"
+            )
 
     def split(self, weights: Sequence[float]) -> list[int]:
         """Units for each part, in proportion to its weight, together never more than there are."""
@@ -194,4 +194,6 @@ def check_delta(delta: object) -> None:
 def check_conversion(conversion: object) -> None:
     """Refuse a conversion without a name."""
     if conversion not in get_args(Conversion):
-        raise BudgetError(f"conversion must be 'tight' or 'paper', not {conversion!r}")
+        raise BudgetError(
+            f"conversion must be 'tight', 'paper' or 'gaussian', not {conversion!r:.80}"
+        )

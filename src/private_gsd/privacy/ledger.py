@@ -15,6 +15,7 @@ disk.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sqlite3
 import stat
@@ -34,7 +35,15 @@ from private_gsd.privacy.budget import (
     epsilon_of,
     units_to_rho,
 )
-from private_gsd.privacy.ledger_file import DAMAGED, check_kind, create_file, open_file, told
+from private_gsd.privacy.ledger_file import (
+    DAMAGED,
+    VERSION,
+    check_kind,
+    create_file,
+    open_file,
+    told,
+    version_of,
+)
 from private_gsd.privacy.record import NEIGHBOURS, privacy_record
 
 if TYPE_CHECKING:
@@ -186,6 +195,11 @@ class Ledger:
         with self.transaction("IMMEDIATE") as connection:
             row = connection.execute(f"{_ACCOUNTS} WHERE name = ?", (name,)).fetchone()
             if row is None:
+                if budget.conversion == "gaussian" and version_of(connection) < VERSION:
+                    raise LedgerError(
+                        f"{self.path}: an older private-gsd made it, and it takes no dataset with "
+                        "the conversion 'gaussian'; use 'tight', or another ledger"
+                    )
                 _add(connection, asked)
         known = asked if row is None else _account(row)
         if (known.budget, known.neighbours) != (budget, neighbours):
@@ -251,6 +265,7 @@ class Ledger:
         if isinstance(groups, str) or not all(isinstance(group, str) for group in groups):
             raise LedgerError(f"groups must be a sequence of text, not {groups!r}")
         account = self.find(connection, dataset)
+        account.budget.check_mechanism(mechanism)
         if units > account.remaining + held:
             raise BudgetError(self.refusal(account, units))
         values = (dataset, run, now(), mechanism, json.dumps(list(groups)), units)
@@ -272,7 +287,11 @@ class Ledger:
     def to_dp_accounting(self, name: str) -> Any:
         """The charges as a ``dp_accounting.ComposedDpEvent``, for others to compute the ε anew."""
         events = require("dp_accounting", what="Exporting dp_accounting events", extra="accounting")
-        return events.ComposedDpEvent([events.ZCDpEvent(rho=c.rho) for c in self.charges(name)])
+        account, charges = self._statement(name)
+        if account.budget.conversion == "gaussian":
+            scales = [1 / math.sqrt(2 * charge.rho) for charge in charges]
+            return events.ComposedDpEvent([events.GaussianDpEvent(scale) for scale in scales])
+        return events.ComposedDpEvent([events.ZCDpEvent(rho=charge.rho) for charge in charges])
 
     def _statement(self, name: str) -> tuple[Account, list[Charge]]:
         """A dataset and its charges, as they were at one moment."""

@@ -11,13 +11,16 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from private_gsd.errors import LedgerError
+from private_gsd.privacy.budget import GAUSSIAN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
 APPLICATION_ID = 0x4753444C  # "GSDL"
-VERSION = 2
+VERSION = 3
+# Ledgers of version 2 do not know the conversion "gaussian", and are as good for all others.
+VERSIONS = (2, VERSION)
 BUSY_SECONDS = 30.0
 
 _GROWS = "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
@@ -33,15 +36,25 @@ CREATE TRIGGER {table}_replace BEFORE INSERT ON {table}
     WHEN EXISTS (SELECT 1 FROM {table} WHERE {same}) {_GROWS};"""
 
 
-_SCHEMA = f"""
+_CONVERSIONS = {2: "'tight', 'paper'", 3: "'tight', 'paper', 'gaussian'"}
+_GAUSSIAN_ALONE = f"""
+CREATE TRIGGER charges_gaussian BEFORE INSERT ON charges
+    WHEN NEW.mechanism NOT GLOB '{GAUSSIAN}*'
+        AND EXISTS (SELECT 1 FROM datasets WHERE name = NEW.dataset AND conversion = 'gaussian')
+    BEGIN SELECT RAISE(ABORT, 'not Gaussian'); END;"""
+
+
+def _schema(version: int = VERSION) -> str:
+    """All that a ledger has before its first dataset."""
+    return f"""
 BEGIN;
 PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {VERSION};
+PRAGMA user_version = {version};
 CREATE TABLE datasets (
     name TEXT PRIMARY KEY NOT NULL CHECK (length(name) > 0),
     units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units > 0),
     delta REAL NOT NULL CHECK (delta > 0 AND delta < 1),
-    conversion TEXT NOT NULL CHECK (conversion IN ('tight', 'paper')),
+    conversion TEXT NOT NULL CHECK (conversion IN ({_CONVERSIONS[version]})),
     neighbours TEXT NOT NULL CHECK (neighbours IN ('replace-one', 'add-remove')),
     at TEXT NOT NULL
 ) WITHOUT ROWID;
@@ -93,8 +106,10 @@ CREATE TRIGGER charges_total BEFORE INSERT ON charges
     WHEN NEW.units > coalesce((SELECT units FROM datasets WHERE name = NEW.dataset), 0)
         - coalesce((SELECT sum(units) FROM charges WHERE dataset = NEW.dataset), 0)
     BEGIN SELECT RAISE(ABORT, 'over the total'); END;
+{_GAUSSIAN_ALONE if version > 2 else ""}
 COMMIT;
 """
+
 
 DAMAGED = (
     "the ledger is damaged. Mend it with SQLite's .recover, or restore a copy, but none from "
@@ -140,7 +155,7 @@ def create_file(
         with closing(_connect(draft, "mode=rwc")) as connection:
             # Not in WAL yet, whose last writes happen on closing, where a full disk goes unheard.
             connection.execute("PRAGMA synchronous = FULL")
-            connection.executescript(_SCHEMA)
+            connection.executescript(_schema())
             fill(connection)
         os.link(draft, file)
     except FileExistsError:
@@ -159,10 +174,10 @@ def check_kind(file: Path, path: Path) -> None:
     with closing(_connect(file, "mode=ro&immutable=1")) as connection:
         connection.execute("PRAGMA writable_schema = ON")
         (kind,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        version = version_of(connection)
     if kind != APPLICATION_ID:
         raise LedgerError(f"{path}: not a ledger; choose another file")
-    if version != VERSION:
+    if version not in VERSIONS:
         raise LedgerError(
             f"{path}: a ledger of version {version}, and this private-gsd knows {VERSION}; use "
             f"{'a newer' if version > VERSION else 'the'} private-gsd"
@@ -226,12 +241,18 @@ def _prepared(connection: sqlite3.Connection, path: Path, read_only: bool) -> sq
         elif connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
             raise LedgerError(f"{path}: this disk does not allow SQLite's WAL; use a local disk")
         whole = connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
-        if not whole or _objects(connection) != _own_objects():
+        if not whole or _objects(connection) != _own_objects(version_of(connection)):
             raise LedgerError(f"{path}: {DAMAGED}")
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The version of a ledger."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
 
 
 def _objects(connection: sqlite3.Connection) -> list[tuple[str, str]]:
@@ -241,10 +262,12 @@ def _objects(connection: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 @cache
-def _own_objects() -> list[tuple[str, str]]:
+def _own_objects(version: int) -> list[tuple[str, str]]:
     """The tables and triggers of every ledger: one without its triggers is not trusted."""
+    if version not in VERSIONS:  # it was looked at before; somebody changes it now
+        return []
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.executescript(_SCHEMA)
+        connection.executescript(_schema(version))
         return _objects(connection)
 
 

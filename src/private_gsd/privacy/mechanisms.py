@@ -22,6 +22,7 @@ from opendp.mod import enable_features
 
 from private_gsd.errors import BudgetError
 from private_gsd.privacy.budget import units_to_rho
+from private_gsd.privacy.curves import ROUNDING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -113,15 +114,17 @@ def selection_mechanism(k: int, scale: float) -> Any:
 
 
 def gaussian_scale(squared_sensitivity: float, units: int) -> float:
-    """The least scale at which OpenDP says that the Gaussian costs no more than the units.
+    """The scale at which the discrete Gaussian costs no more than the units, by either curve.
 
     The variance is Δ²/2ρ, as where the paper defines the Gaussian mechanism (its one-shot and
-    adaptive mechanisms are written with Δ/2ρ, a slip: the proof needs the square).
+    adaptive mechanisms are written with Δ/2ρ, a slip: the proof needs the square); and three more,
+    so that whole numbers are as good as Gaussian noise that was rounded (see ``curves``). OpenDP is
+    asked all the same.
     """
     rho = _positive(units)
     # The root is rounded up: a sensitivity must not be claimed smaller than it is.
     sensitivity = math.nextafter(math.sqrt(squared_sensitivity), math.inf)
-    scale = sensitivity / math.sqrt(2 * rho)
+    scale = math.nextafter(math.sqrt(sensitivity**2 / (2 * rho) + ROUNDING), math.inf)
     return _least(scale, lambda each: gaussian_mechanism(each).map(sensitivity), rho)
 
 

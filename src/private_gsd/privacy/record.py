@@ -20,6 +20,9 @@ CONVERSIONS = {
     "tight": "the least epsilon by Proposition 12 of Canonne, Kamath and Steinke, The Discrete "
     "Gaussian for Differential Privacy",
     "paper": "epsilon = rho + 2 sqrt(rho ln(1/delta))",
+    "gaussian": "the least epsilon of Gaussian noise, as all of it is: delta = "
+    "Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu) with mu = sqrt(2 rho), by "
+    "Theorem 8 of Balle and Wang, Improving the Gaussian Mechanism for Differential Privacy",
 }
 
 
@@ -34,9 +37,10 @@ def privacy_record(account: Account, charges: Sequence[Charge]) -> dict[str, Any
     }
     spent = amounts["spent"]
     insecure = [str(charge.id) for charge in charges if INSECURE in charge.mechanism]
+    so = ", since its noise is Gaussian," if budget.conversion == "gaussian" else " so"
     guarantee = (
         "All that was released of this dataset through this ledger, taken together, is "
-        f"rho-zero-concentrated differentially private with rho = {spent['rho']!r}, and so "
+        f"rho-zero-concentrated differentially private with rho = {spent['rho']!r}, and{so} "
         f"(epsilon, delta)-differentially private with epsilon = {spent['epsilon']!r} and "
         f"delta = {budget.delta!r}. Nothing will be released beyond a total of rho = "
         f"{budget.rho!r}, which is epsilon = {amounts['total']['epsilon']!r}. Neighbours "

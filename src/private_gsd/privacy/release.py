@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from private_gsd.errors import BudgetError
-from private_gsd.privacy.budget import INSECURE
+from private_gsd.privacy.budget import GAUSSIAN, INSECURE
 from private_gsd.privacy.mechanisms import gaussian_scale, selection_scale
 from private_gsd.workloads.checks import group_numbers, whole
 
@@ -87,7 +87,7 @@ def release_counts(
     )
     charge = accountant.charge(
         sum(units),
-        _told("discrete gaussian", noise),
+        _told(GAUSSIAN, noise),
         _named([workload.describe(group) for group in groups]),
         neighbours,
     )
@@ -110,7 +110,7 @@ def release_total(
 ) -> NoisyTotal:
     """Measure the number of rows, which is not public where rows are added and removed."""
     scale = gaussian_scale(1.0, units)
-    mechanism = _told("discrete gaussian", noise)
+    mechanism = _told(GAUSSIAN, noise)
     accountant.charge(units, mechanism, ["number of rows"], "add-remove")
     total = noise.gaussian(np.array([exact.rows], dtype=np.int64), scale)
     return NoisyTotal(max(int(total[0]), 1), scale, noise.private)
