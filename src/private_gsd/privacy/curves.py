@@ -1,8 +1,8 @@
 """Curves: the least δ for which what was spent is known to be (ε, δ)-differentially private.
 
 Two of them: of any mechanisms that are together ρ-zCDP; and of discrete Gaussians alone, which are
-ρ-zCDP as well, but of which all is known. For the same (ε, δ) the second allows for some 12 % more
-ρ, that is 5 to 6 % less noise (δ = 1/N², thousands of rows).
+ρ-zCDP as well, but of which all is known. For the same (ε, δ) the second allows for 8 to 18 % more
+ρ, that is 4 to 8 % less noise (δ = 1/N², from a million to a thousand rows).
 
 **The curve of Gaussians.** One person moves the answers by a vector v. If each answer i has
 Gaussian noise of variance σᵢ², the loss of privacy is Gaussian too, and δ is that of μ-Gaussian
