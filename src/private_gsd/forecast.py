@@ -81,7 +81,8 @@ class Forecast:
         units = self.expected.units
         squares = self.workload.squared_sensitivities(self.neighbours).tolist()
         pairs = list(zip(squares, units, strict=True))
-        known = {pair: gaussian_scale(pair[0] or 1.0, pair[1]) for pair in set(pairs)}
+        how = self.budget.conversion
+        known = {pair: gaussian_scale(pair[0] or 1.0, pair[1], how) for pair in set(pairs)}
         scales = [known[pair] for pair in pairs]
         units_of = self.workload.units.tolist()
         return [
@@ -114,7 +115,7 @@ class Forecast:
     def counting(self) -> float:
         """The noise on the number of rows; 0 where that is public."""
         units, _ = count_and_rest(self.budget, self.neighbours)
-        return gaussian_scale(1.0, units) if units else 0.0
+        return gaussian_scale(1.0, units, self.budget.conversion) if units else 0.0
 
     @property
     def seconds(self) -> float:

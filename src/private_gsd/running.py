@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from private_gsd.answering import ExactAnswers
     from private_gsd.measurement import Measurements
     from private_gsd.mechanism import Mechanism
-    from private_gsd.privacy.budget import Budget
+    from private_gsd.privacy.budget import Budget, Conversion
     from private_gsd.privacy.mechanisms import NoiseSource
     from private_gsd.release import Release
     from private_gsd.schema import Schema
@@ -51,6 +51,11 @@ class StepAccountant:
 
     run: LedgerRun
     step: str
+
+    @property
+    def conversion(self) -> Conversion:
+        """The dataset's."""
+        return self.run.ledger.account(self.run.dataset).budget.conversion
 
     def charge(self, units: int, mechanism: str, groups: Sequence[str], neighbours: str) -> str:
         """The charge's number, new or old."""

@@ -13,7 +13,7 @@ import pytest
 from private_gsd.privacy.budget import Budget
 from private_gsd.privacy.ledger import Ledger
 from tests.cli.test_cli import run
-from tests.privacy.test_ledger import WORKER
+from tests.privacy.test_ledger import WORKER, older
 
 CREATE = ("ledger", "create", "ledger.db", "--dataset", "census")
 TERMS = ("--epsilon", "1", "--delta", "1e-6", "--conversion", "paper")
@@ -50,6 +50,25 @@ def test_create(tmp_path: Path) -> None:
     run("ledger", "create", "ledger.db", "--dataset", "more", *TERMS, cwd=tmp_path)
     with Ledger(tmp_path / "ledger.db", create=False) as ledger:
         assert [account.dataset for account in ledger.accounts()] == ["census", "more"]
+
+
+def test_the_conversion_that_nobody_gave(tmp_path: Path) -> None:
+    """The best one; the dataset's own where it is known, and "tight" where the file is older."""
+    terms = ("--epsilon", "1", "--delta", "1e-6")
+    for _ in range(2):
+        out, _ = run(*CREATE, *terms, cwd=tmp_path)
+        assert f"rho {Budget.from_epsilon(1, 1e-6, 'gaussian').rho:.6g}" in out
+    older(tmp_path / "older.db")
+    with Ledger(tmp_path / "older.db") as ledger:
+        ledger.add_dataset("census", Budget.from_epsilon(1, 1e-6))
+    for name in ("census", "other"):
+        out, _ = run("ledger", "create", "older.db", "--dataset", name, *terms, cwd=tmp_path)
+        assert f"rho {Budget.from_epsilon(1, 1e-6).rho:.6g}" in out
+
+
+def test_terms_that_make_no_sense_make_no_file(tmp_path: Path) -> None:
+    run(*CREATE, "--epsilon", "-1", "--delta", "1e-6", cwd=tmp_path, code=8)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_show(folder: Path) -> None:

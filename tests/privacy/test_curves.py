@@ -49,7 +49,7 @@ def exact_deltas(answers: int, variance: float, epsilons: np.ndarray) -> np.ndar
 @pytest.mark.parametrize("rho", [0.01, 0.1, 0.5, 2, 8])
 def test_whole_numbers_keep_what_the_curve_promises(answers: int, rho: float) -> None:
     units = Budget.from_rho(rho, 1e-9).units // answers
-    variance = gaussian_scale(1.0, units) ** 2
+    variance = gaussian_scale(1.0, units, "gaussian") ** 2
     epsilons = EPSILONS * math.sqrt(rho)
     claimed = [delta_of_gaussian(rho, epsilon) for epsilon in epsilons]
     assert (exact_deltas(answers, variance, epsilons) <= claimed).all()
@@ -66,7 +66,7 @@ def test_without_the_three_they_would_not(answers: int, rho: float) -> None:
 def test_the_promise_is_no_more_than_is_needed_where_noise_is_usual() -> None:
     """At a variance of hundreds, less than 4 % of δ is given away, or 0.4 % of ε."""
     rho, answers = 0.05, 50
-    variance = gaussian_scale(1.0, Budget.from_rho(rho / answers, 1e-9).units) ** 2
+    variance = gaussian_scale(1.0, Budget.from_rho(rho / answers, 1e-9).units, "gaussian") ** 2
     (exact,) = exact_deltas(answers, variance, np.ones(1))
     assert exact > 0.96 * delta_of_gaussian(rho, 1.0)
 
@@ -74,7 +74,8 @@ def test_the_promise_is_no_more_than_is_needed_where_noise_is_usual() -> None:
 def test_answers_with_different_noise() -> None:
     """Two counts, one with nine times the other's budget: a sum over pairs of outcomes."""
     rho = 0.4
-    variances = [gaussian_scale(1.0, Budget.from_rho(p * rho, 1e-9).units) ** 2 for p in (0.9, 0.1)]
+    parts = [Budget.from_rho(part * rho, 1e-9).units for part in (0.9, 0.1)]
+    variances = [gaussian_scale(1.0, units, "gaussian") ** 2 for units in parts]
     first, second = (discrete_gaussian(each) for each in variances)
     law = np.outer(first, second)
     loss = np.add.outer(losses(variances[0]), losses(variances[1]))
@@ -118,6 +119,7 @@ def test_the_curve_is_the_integral(rho: float, epsilon: float) -> None:
 @given(st.floats(1e-12, 900), st.floats(0, 2000))
 @example(1e-12, 1e-6)
 @example(900, 800)
+@example(450, 699.95)
 @example(0.02, 1e-9)
 def test_gaussian_noise_is_never_worse_than_all_that_zcdp_allows(
     rho: float, epsilon: float
@@ -127,6 +129,21 @@ def test_gaussian_noise_is_never_worse_than_all_that_zcdp_allows(
     assert delta_of_gaussian(rho, epsilon + 0.1) <= here
     assert delta_of_gaussian(rho * 1.01, epsilon) >= here
     assert delta_of_gaussian(0.0, epsilon) == 0
+
+
+@pytest.mark.parametrize(
+    ("rho", "epsilon", "delta"),
+    [
+        (36.11326478959759, 290.75461133043876, 3.3190753e-198),
+        (4.422334, 109.87816610484506, 8.0646264e-277),
+        (0.0198, 1.0, 1.5248888e-8),
+        (1e-9, 1e-4, 1.9714217e-7),
+        (500.0, 699.0, 1.2930482e-10),
+    ],
+)
+def test_where_numbers_end(rho: float, epsilon: float, delta: float) -> None:
+    """Never less than δ is (reckoned with 60 digits), and hardly more."""
+    assert delta <= delta_of_gaussian(rho, epsilon) < 1.00001 * delta
 
 
 @pytest.mark.parametrize("rho", [1e-3, 0.02, 0.5])
@@ -149,6 +166,6 @@ def test_how_much_less_noise_it_takes(rows: int, least: float, most: float) -> N
 
 def test_every_gaussian_has_the_three() -> None:
     for rho in (1e-6, 0.01, 1, 100):
-        scale = gaussian_scale(2.0, Budget.from_rho(rho, 1e-9).units)
+        scale = gaussian_scale(2.0, Budget.from_rho(rho, 1e-9).units, "gaussian")
         assert scale**2 - ROUNDING >= 1 / rho
         assert scale**2 - ROUNDING == pytest.approx(1 / rho, rel=1e-9, abs=1e-12)

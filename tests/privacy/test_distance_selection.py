@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from private_gsd import Categorical, ExactAnswers, Integer, Real, Schema, workloads
 from private_gsd.answering import count
 from private_gsd.errors import BudgetError, WorkloadError
-from private_gsd.privacy.budget import UNITS_PER_RHO
+from private_gsd.privacy.budget import UNITS_PER_RHO, Conversion
 from private_gsd.privacy.mechanisms import SecureNoise, selection_mechanism, selection_scale
 from private_gsd.privacy.release import LARGEST_DISTANCE, LARGEST_WEIGHT, select_by_distance
 from tests.privacy.test_release import EXACT, Watch
@@ -216,6 +216,8 @@ def test_how_often_the_better_one_is_selected() -> None:
     assert selection_scale(units, 1, 2) == pytest.approx(4)
 
     class Free:
+        conversion: Conversion = "tight"
+
         def charge(self, *_: Any) -> str:
             return "1"
 

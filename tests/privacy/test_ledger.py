@@ -612,7 +612,12 @@ def test_other_noise_than_gaussian_is_refused(path: Path) -> None:
     with Ledger(path) as ledger:
         ledger.add_dataset("d", Budget.from_rho(0.5, 1e-6, "gaussian"))
         ledger.add_dataset("any", Budget.from_rho(0.5, 1e-6))
-        for mechanism in ("noisy top-k", "laplace", "Discrete Gaussian", "my discrete gaussian"):
+        for mechanism in (
+            "noisy top-k",
+            "laplace",
+            "Discrete Gaussian",
+            "discrete gaussian, or not",
+        ):
             with pytest.raises(BudgetError, match="says nothing of"):
                 ledger.charge("d", 1, mechanism=mechanism, groups=["g"], run="r")
             ledger.charge("any", 1, mechanism=mechanism, groups=["g"], run="r")

@@ -33,19 +33,21 @@ def create(
     epsilon: Annotated[float, typer.Option(help="The total that may be spent on it, ever.")],
     delta: Annotated[float, typer.Option(help="At which delta; well below 1 / rows.")],
     conversion: Annotated[
-        Conversion,
+        Conversion | None,
         typer.Option(
-            help="How rho, which is spent, is turned into epsilon: 'gaussian' takes the least "
-            "noise, for the mechanisms one-shot and layered; 'tight' is for all."
+            help="How rho, which is spent, is turned into epsilon: 'gaussian' (by default) takes "
+            "the least noise, for the mechanisms one-shot and layered; 'tight' is for all."
         ),
-    ] = "gaussian",
+    ] = None,
     neighbours: Annotated[
         Literal["replace-one", "add-remove"], typer.Option(help="What the privacy of a row means.")
     ] = "replace-one",
 ) -> None:
     """Give a dataset its budget, in a new ledger or one that exists. It cannot be changed later."""
-    budget = Budget.from_epsilon(epsilon, delta, conversion)
+    Budget.from_epsilon(epsilon, delta)  # what makes no sense is refused before a file is made
     with Ledger(ledger_file) as ledger:
+        usual = conversion or ledger.usual_conversion(dataset)
+        budget = Budget.from_epsilon(epsilon, delta, usual)
         account = ledger.add_dataset(dataset, budget, neighbours)
     output.out.print(
         f"{escape(str(ledger_file))}: dataset {escape(repr(dataset))} may spend epsilon "

@@ -200,7 +200,8 @@ def _select(
     """The candidate that promises most beyond the noise that measuring it would have."""
     workload = what.workload
     squares = workload.squared_sensitivities(what.neighbours)
-    scales = {square: gaussian_scale(float(square) or 1.0, measuring) for square in set(squares)}
+    how = what.budget.conversion
+    scales = {each: gaussian_scale(float(each) or 1.0, measuring, how) for each in set(squares)}
     noise = [scales[squares[group]] * int(workload.group_sizes[group]) for group in candidates]
     weights = weights_of(workload, workload if what.asked is None else what.asked)
     exact = what.exact()

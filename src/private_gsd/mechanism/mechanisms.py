@@ -55,8 +55,8 @@ def check_noise(conversion: str, name: str, where: str = "the budget has") -> No
     if conversion == "gaussian" and conversion_of(name) != "gaussian":
         raise BudgetError(
             f"{where} the conversion 'gaussian', which is of Gaussian noise alone, and the "
-            f"mechanism {name!r} selects with other noise; use one-shot or layered, or a budget "
-            "with the conversion 'tight'"
+            f"mechanism {name!r} selects with other noise; use one-shot or layered, or, for a "
+            "table of which nothing was released yet, a ledger with the conversion 'tight'"
         )
 
 

@@ -12,11 +12,16 @@ from private_gsd.privacy.budget import Budget, units_to_rho
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from private_gsd.privacy.budget import Conversion
     from private_gsd.privacy.ledger import Ledger
 
 
 class Accountant(Protocol):
-    """One method: pay, or be refused before anything is released."""
+    """Pay, or be refused before anything is released."""
+
+    @property
+    def conversion(self) -> Conversion:
+        """How what is paid is stated as (ε, δ), which the noise must allow for."""
 
     def charge(self, units: int, mechanism: str, groups: Sequence[str], neighbours: str) -> str:
         """Spend units of ρ on what is about to be released; returns the charge's number.
@@ -32,6 +37,11 @@ class LedgerAccountant:
     ledger: Ledger
     dataset: str
     run: str
+
+    @property
+    def conversion(self) -> Conversion:
+        """The dataset's."""
+        return self.ledger.account(self.dataset).budget.conversion
 
     def charge(self, units: int, mechanism: str, groups: Sequence[str], neighbours: str) -> str:
         """Committed to disk when this returns."""
@@ -60,6 +70,11 @@ class LocalAccountant:
     neighbours: str = "replace-one"
     charges: list[tuple[int, str, tuple[str, ...]]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def conversion(self) -> Conversion:
+        """The budget's."""
+        return self.budget.conversion
 
     @property
     def spent(self) -> int:

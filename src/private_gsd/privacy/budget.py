@@ -29,10 +29,12 @@ _CURVES = {"tight": delta_of, "gaussian": delta_of_gaussian}
 UNITS_PER_RHO = 2**52
 MAX_RHO = 1000.0
 
-# How a charge says that its noise is a discrete Gaussian's (of ``gaussian_scale``).
+# How a charge says that its noise is a discrete Gaussian's, of ``gaussian_scale``.
 GAUSSIAN = "discrete gaussian"
 # How a charge says that its noise came from a seed: no guarantee holds for it.
 INSECURE = "INSECURE seeded noise"
+# All that a charge to a budget of the conversion "gaussian" may be called.
+GAUSSIANS = (GAUSSIAN, f"{GAUSSIAN} ({INSECURE})")
 
 
 def epsilon_of(rho: float, delta: float, conversion: Conversion = "tight") -> float:
@@ -142,7 +144,7 @@ class Budget:
 
     def check_mechanism(self, mechanism: str) -> None:
         """Refuse a charge for noise of which the conversion does not hold."""
-        if self.conversion == "gaussian" and not mechanism.startswith(GAUSSIAN):
+        if self.conversion == "gaussian" and mechanism not in GAUSSIANS:
             raise BudgetError(
                 f"the budget is stated by the curve of Gaussian noise (conversion 'gaussian'), "
                 f"which says nothing of {mechanism!r:.80}; use the mechanism one-shot or layered, "

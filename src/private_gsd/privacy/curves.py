@@ -29,8 +29,9 @@ variances σᵢ² - r² without another look at the data; and where P <= c·P' a
     P(S) - e^ε Q(S) <= c (P'(S) - e^(ε - 2 ln c) Q'(S)) <= c δ(ε - 2 ln c).
 
 Answers that the two tables have in common have the same law on both sides, and do not count in d.
-``ROUNDING`` is r²; every Gaussian that we draw has this much more variance than Δ²/2ρ (see
-``mechanisms.gaussian_scale``). With 3, η < 5e-26, and ``SLACK`` covers d of 10^12 answers.
+``ROUNDING`` is r²; noise that is stated by this curve has this much more variance than Δ²/2ρ (see
+``mechanisms.gaussian_scale``). With 3, η < 5e-26, and ``SLACK`` covers d of 10^12 answers. It takes
+more than it gives where noise has a standard deviation of less than 4 or 5.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ import math
 
 ROUNDING = 3.0
 SLACK = 1e-12
-# More than what rounding does to the difference of two tails, as a part of the larger one: their
-# arguments are within 40 (δ is at least 1e-300), which makes of 2^-52 no more than 1e-12.
+# More than what rounding does to the difference of two tails, as a part of the larger one: where δ
+# is at least 1e-300, their arguments are below 40 and so no larger than 80 before they are
+# subtracted, which makes of 2^-52 a few 1e-13.
 ROUNDED = 1e-11
 
 
@@ -76,14 +78,21 @@ def delta_of_gaussian(rho: float, epsilon: float) -> float:
     if rho == 0:
         return 0.0
     mu = math.sqrt(2 * rho)
-    less = epsilon - SLACK
-    above = _tail(less / mu - mu / 2)
-    # Where e^ε is out of range, leaving the second part out is on the safe side.
-    below = math.exp(less) * _tail(less / mu + mu / 2) if less < 700 else 0.0
+    less = max(epsilon - SLACK, 0.0)
+    nearer, farther = less / mu - mu / 2, less / mu + mu / 2
+    above = math.erfc(nearer / math.sqrt(2)) / 2
+    # The squares of the two differ by 2ε, so that e^ε φ(farther) is φ(nearer): nothing overflows,
+    # and nothing that was rounded to nothing is multiplied up.
+    below = math.exp(-(nearer**2) / 2) / math.sqrt(2 * math.pi) * _mills(farther)
     delta = (1 + SLACK) * (above - below + ROUNDED * above)
     return min(max(delta, 0.0), delta_of(rho, epsilon))
 
 
-def _tail(x: float) -> float:
-    """P[X > x] of a standard Gaussian."""
-    return math.erfc(x / math.sqrt(2)) / 2
+def _mills(x: float) -> float:
+    """P[X > x] of a standard Gaussian, by its density at x; x is at least 0."""
+    if x < 5:
+        return math.erfc(x / math.sqrt(2)) * math.exp(x * x / 2) * math.sqrt(math.pi / 2)
+    found = x
+    for term in range(60, 0, -1):  # Laplace's continued fraction, far enough for all digits
+        found = x + term / found
+    return 1 / found

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import TracebackType
 
+    from private_gsd.privacy.budget import Conversion
+
 _ACCOUNTS = """
 SELECT name, units, delta, conversion, neighbours,
     (SELECT coalesce(sum(units), 0) FROM charges WHERE dataset = name),
@@ -209,6 +211,16 @@ class Ledger:
             )
         return known
 
+    def usual_conversion(self, name: str) -> Conversion:
+        """That of a dataset, if it is there; or what a new one had best have."""
+        check_line(name, "a dataset's name")
+        with self.transaction() as connection:
+            row = connection.execute(f"{_ACCOUNTS} WHERE name = ?", (name,)).fetchone()
+            older = version_of(connection) < VERSION
+        if row is not None:
+            return _account(row).budget.conversion
+        return "tight" if older else "gaussian"
+
     def accounts(self) -> list[Account]:
         """All datasets, by name."""
         with self.transaction() as connection:
@@ -231,7 +243,8 @@ class Ledger:
         Args:
             dataset: Whose budget.
             units: How much, in units of 2^-52 of ρ.
-            mechanism: How the noise will be drawn.
+            mechanism: How the noise will be drawn. "discrete gaussian" claims noise on whole
+                numbers, of the scale that ``gaussian_scale`` has for the dataset's conversion.
             groups: What will be measured, in words.
             run: Which run pays.
 
@@ -285,7 +298,12 @@ class Ledger:
         return privacy_record(*self._statement(name))
 
     def to_dp_accounting(self, name: str) -> Any:
-        """The charges as a ``dp_accounting.ComposedDpEvent``, for others to compute the ε anew."""
+        """The charges as a ``dp_accounting.ComposedDpEvent``, for others to compute the ε anew.
+
+        Under the conversion "gaussian" they are Gaussians for a sensitivity of 1, which the noise
+        of each has allowed for: compose them as if for ADD_OR_REMOVE_ONE, whatever the dataset's
+        neighbours are. (REPLACE_ONE doubles the sensitivity, to be safe, and the ε with it.)
+        """
         events = require("dp_accounting", what="Exporting dp_accounting events", extra="accounting")
         account, charges = self._statement(name)
         if account.budget.conversion == "gaussian":

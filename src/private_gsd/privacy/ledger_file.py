@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from private_gsd.errors import LedgerError
-from private_gsd.privacy.budget import GAUSSIAN
+from private_gsd.privacy.budget import GAUSSIANS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ CREATE TRIGGER {table}_replace BEFORE INSERT ON {table}
 _CONVERSIONS = {2: "'tight', 'paper'", 3: "'tight', 'paper', 'gaussian'"}
 _GAUSSIAN_ALONE = f"""
 CREATE TRIGGER charges_gaussian BEFORE INSERT ON charges
-    WHEN NEW.mechanism NOT GLOB '{GAUSSIAN}*'
+    WHEN NEW.mechanism NOT IN {GAUSSIANS}
         AND EXISTS (SELECT 1 FROM datasets WHERE name = NEW.dataset AND conversion = 'gaussian')
     BEGIN SELECT RAISE(ABORT, 'not Gaussian'); END;"""
 

@@ -27,6 +27,8 @@ from private_gsd.privacy.curves import ROUNDING
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from private_gsd.privacy.budget import Conversion
+
 # OpenDP calls all of its mechanisms contributed.
 enable_features("contrib")
 
@@ -113,18 +115,25 @@ def selection_mechanism(k: int, scale: float) -> Any:
     )
 
 
-def gaussian_scale(squared_sensitivity: float, units: int) -> float:
-    """The scale at which the discrete Gaussian costs no more than the units, by either curve.
+def gaussian_scale(squared_sensitivity: float, units: int, conversion: Conversion) -> float:
+    """The least scale at which the discrete Gaussian costs no more than the units.
 
     The variance is Δ²/2ρ, as where the paper defines the Gaussian mechanism (its one-shot and
-    adaptive mechanisms are written with Δ/2ρ, a slip: the proof needs the square); and three more,
-    so that whole numbers are as good as Gaussian noise that was rounded (see ``curves``). OpenDP is
-    asked all the same.
+    adaptive mechanisms are written with Δ/2ρ, a slip: the proof needs the square). Where the budget
+    is stated by the curve of Gaussians it is larger by three, so that whole numbers are as good as
+    Gaussian noise that was rounded (see ``curves``). OpenDP is asked what it costs in any case.
+
+    Args:
+        squared_sensitivity: Δ².
+        units: The budget.
+        conversion: How the budget is stated; of what is charged to, never a guess.
     """
     rho = _positive(units)
     # The root is rounded up: a sensitivity must not be claimed smaller than it is.
     sensitivity = math.nextafter(math.sqrt(squared_sensitivity), math.inf)
-    scale = math.nextafter(math.sqrt(sensitivity**2 / (2 * rho) + ROUNDING), math.inf)
+    scale = sensitivity / math.sqrt(2 * rho)
+    if conversion == "gaussian":
+        scale = math.nextafter(math.sqrt(scale**2 + ROUNDING), math.inf)
     return _least(scale, lambda each: gaussian_mechanism(each).map(sensitivity), rho)
 
 

@@ -115,7 +115,13 @@ def plan_one_shot(
             for mine, part in ((some, share), (~some, 1 - share)):
                 weights[mine] *= part / weights[mine].sum()
     shares = tuple(
-        Share(group, workload.describe(group), int(queries), units, gaussian_scale(square, units))
+        Share(
+            group,
+            workload.describe(group),
+            int(queries),
+            units,
+            gaussian_scale(square, units, budget.conversion),
+        )
         for group, (queries, units, square) in enumerate(
             zip(workload.group_sizes, budget.split(weights.tolist()), squares.tolist(), strict=True)
         )

@@ -77,11 +77,12 @@ def release_counts(
     if len(groups) != len(units):
         raise BudgetError(f"{len(groups):,} groups need as many shares, not {len(units):,}")
     squares = workload.squared_sensitivities(neighbours)[list(groups)]
+    conversion = accountant.conversion
     # Calibrated before the charge: what cannot be calibrated is not paid for. A group that no
     # neighbour can change (a table of one cell) is treated as if one could.
     scales = np.array(
         [
-            gaussian_scale(float(square) or 1.0, each)
+            gaussian_scale(float(square) or 1.0, each, conversion)
             for square, each in zip(squares, units, strict=True)
         ]
     )
@@ -109,7 +110,7 @@ def release_total(
     exact: ExactAnswers, units: int, *, accountant: Accountant, noise: NoiseSource
 ) -> NoisyTotal:
     """Measure the number of rows, which is not public where rows are added and removed."""
-    scale = gaussian_scale(1.0, units)
+    scale = gaussian_scale(1.0, units, accountant.conversion)
     mechanism = _told(GAUSSIAN, noise)
     accountant.charge(units, mechanism, ["number of rows"], "add-remove")
     total = noise.gaussian(np.array([exact.rows], dtype=np.int64), scale)
