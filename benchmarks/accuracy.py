@@ -140,7 +140,7 @@ def added_or_removed(run: dict[str, Any]) -> Any:
     """A table by the other relation, which sweeps do not know."""
     from private_gsd import Encoder, Synthesizer
 
-    settings = settings_of(run)
+    settings = {"mechanism": "one-shot", **settings_of(run)}  # as sweeps have it
     # Of the settings of the search a fit knows this one; the weights are equal if variances are.
     if not settings.pop("smooth", True):
         settings["projector"] = "gsd:smooth=false"
