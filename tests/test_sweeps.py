@@ -47,6 +47,7 @@ def test_budgets_are_stated_as_fits_state_them(sweep: Sweep, tmp_path: Path) -> 
         mechanism = run.settings.get("mechanism", "one-shot")
         planned = Synthesizer(SCHEMA, 1.0, workload=SPECS, mechanism=mechanism).plan(TABLE)
         assert planned.budget.conversion == conversion
+        assert module._Planned(1.0, 0, dict(run.settings), sweep, None).budget == planned.budget
     squares = sweep.workload.squared_sensitivities("replace-one")
     variances = runs[0].measurements.scales ** 2 - ROUNDING
     spent = float((squares / (2 * variances)).sum())
