@@ -88,12 +88,16 @@ def _unsynced() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def unsmoothed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs that are five times as fast, for tests that ask not how good their tables are."""
+@pytest.fixture(autouse=True)
+def _unsmoothed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Releases that are ten times as fast: only tests marked ``smoothed`` ask how good they are.
+
+    So do those of programs that run by themselves.
+    """
     from private_gsd import GeneticConfig
 
     def quick(**settings: Any) -> GeneticConfig:
         return GeneticConfig(**{**settings, "smooth": False})
 
-    monkeypatch.setattr("private_gsd.baselines.registry.GeneticConfig", quick)
+    if request.node.get_closest_marker("smoothed") is None:
+        monkeypatch.setattr("private_gsd.baselines.registry.GeneticConfig", quick)

@@ -9,11 +9,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
-from private_gsd import GeneticConfig, Synthesizer, datasets
-from private_gsd.baselines import registry
+from private_gsd import Synthesizer, datasets
 from private_gsd.errors import GsdError
 from private_gsd.privacy.ledger import Ledger
 from private_gsd.release import Release
@@ -37,6 +35,7 @@ def fit(disk: Path) -> Synthesizer:
         epochs=2,
         rows=200,
         threads=1,
+        projector="gsd:smooth=false",  # only the disk matters, and this is ten times as fast
         insecure_noise_seed=5,
         release=disk / "release",
         ledger=disk / "ledger.db",
@@ -55,8 +54,6 @@ def main(folder: Path) -> None:
     disk = folder / "disk"
     disk.mkdir()
     mount(disk, None)
-    # Only the disk matters, and this is five times as fast.
-    vars(registry)["GeneticConfig"] = partial(GeneticConfig, smooth=False)
     fit(disk)
     expected = outcome(disk)
     subprocess.run(["umount", "--lazy", str(disk)], check=True)

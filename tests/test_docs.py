@@ -30,10 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_examples(page: Path, folder: Path, request: pytest.FixtureRequest) -> None:
-    """Without smoothing, which takes most of the time, where nothing shown depends on it."""
-    if page.name not in ("README.md", "search.md"):
-        request.getfixturevalue("unsmoothed")
+def test_examples(page: Path, folder: Path) -> None:
     names: dict[str, object] = {"__name__": "__main__"}
     for language, title, body in BLOCK.findall(page.read_text()):
         if title:

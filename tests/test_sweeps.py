@@ -30,8 +30,8 @@ SCHEMA = datasets.census_schema().select(["sex", "age", "marital", "tenure"])
 TABLE = datasets.census(2000, seed=3).select(SCHEMA.names)
 SPECS = ["categorical:2", "tree:2:3"]
 SETTINGS: list[dict[str, Any]] = [
-    {"rows": 80},
-    {"rows": 80, "mechanism": "adaptive", "epochs": 3},
+    {"rows": 80, "smooth": False},
+    {"rows": 80, "smooth": False, "mechanism": "adaptive", "epochs": 3},
 ]
 
 
@@ -85,18 +85,16 @@ def test_the_same_wherever_it_runs(sweep: Sweep) -> None:
     assert not any(run.measurements.private for run in here)
 
 
-def test_as_the_synthesizer_has_it(sweep: Sweep) -> None:
+@pytest.mark.smoothed
+@pytest.mark.parametrize("smooth", [True, False])
+def test_as_the_synthesizer_has_it(sweep: Sweep, smooth: bool) -> None:
     """The same measurements, with the same seeded noise."""
     for settings in SETTINGS:
-        [run] = sweep.run([1.0], seeds=[0], settings=[settings], insecure=True)
-        synth = Synthesizer(
-            SCHEMA,
-            1.0,
-            workload=SPECS,
-            insecure_noise_seed=0,
-            **{"mechanism": "one-shot", **settings},
-        ).fit(TABLE)
-        measured = synth.release.measurements()
+        [run] = sweep.run([1.0], settings=[{**settings, "smooth": smooth}], insecure=True)
+        options = {"mechanism": "one-shot", **settings, "projector": f"gsd:smooth={smooth}".lower()}
+        del options["smooth"]
+        synth = Synthesizer(SCHEMA, 1.0, workload=SPECS, insecure_noise_seed=0, **options)
+        measured = synth.fit(TABLE).release.measurements()
         assert measured is not None
         np.testing.assert_array_equal(run.measurements.counts, measured.counts)
         assert pa.Table.from_batches([run.table]).equals(synth.release.synthetic)

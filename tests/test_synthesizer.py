@@ -236,11 +236,9 @@ def outcome(folder: Path, ledger: Path) -> tuple[Any, ...]:
     "settings", [SMALL, LAYERED, ADAPTIVE], ids=["one-shot", "layered", "adaptive"]
 )
 def test_a_run_killed_at_any_step_goes_on_as_if_it_was_not(
-    settings: dict[str, Any], tmp_path: Path, request: pytest.FixtureRequest
+    settings: dict[str, Any], tmp_path: Path
 ) -> None:
     """The same table, the same measurements, and a ledger with each charge once."""
-    if settings is not SMALL:
-        request.getfixturevalue("unsmoothed")
     data = tmp_path / "table.csv"
     pyarrow.csv.write_csv(TABLE, data)
 
@@ -282,7 +280,24 @@ def test_a_run_killed_at_any_step_goes_on_as_if_it_was_not(
     assert resumed > 10
 
 
-@pytest.mark.usefixtures("unsmoothed")
+@pytest.mark.smoothed
+def test_a_smoothed_run_goes_on_to_the_same_table(tmp_path: Path) -> None:
+    def fit(folder: Path, kill_at: int) -> list[str]:
+        options: dict[str, Any] = {"release": folder, "insecure_noise_seed": 5, **SMALL}
+        with pytest.MonkeyPatch.context() as patch:
+            steps = durable_steps(patch, kill_at)
+            Synthesizer(SCHEMA, epsilon=1.0, **options).fit(TABLE)
+        return steps
+
+    steps = fit(tmp_path / "whole", kill_at=-1)
+    expected = outcome(tmp_path / "whole", tmp_path / "whole.ledger.db")
+    for kill_at in (len(steps), 2 * len(steps) - 1):
+        with pytest.raises(Killed):
+            fit(tmp_path / str(kill_at), kill_at)
+        Synthesizer.resume(tmp_path / str(kill_at), TABLE)
+        assert outcome(tmp_path / str(kill_at), tmp_path / f"{kill_at}.ledger.db") == expected
+
+
 @pytest.mark.parametrize("settings", [SMALL, ADAPTIVE], ids=["one-shot", "adaptive"])
 def test_no_second_draw_is_left_under_one_charge(settings: dict[str, Any], tmp_path: Path) -> None:
     """With real noise: one draw a charge on the disk, and what was selected is measured."""
@@ -787,7 +802,6 @@ def test_a_ledger_that_cannot_pay_for_the_whole_run(tmp_path: Path) -> None:
         assert ledger.charges("table") == []
 
 
-@pytest.mark.usefixtures("unsmoothed")
 @pytest.mark.parametrize("settings", [SMALL, ADAPTIVE], ids=["one-shot", "adaptive"])
 def test_a_disk_that_is_full(settings: dict[str, Any], tmp_path: Path) -> None:
     """At any write: one clear error, and the run goes on when there is room again."""
@@ -1123,7 +1137,6 @@ def test_the_noise_on_the_number_of_rows_is_as_large_as_it_says() -> None:
     assert 26 < sum(each**2 for each in found) < 116
 
 
-@pytest.mark.usefixtures("unsmoothed")
 @pytest.mark.parametrize("settings", [{}, {"mechanism": "adaptive", "epochs": 2}])
 def test_add_remove_goes_on_after_a_kill_at_any_step(
     settings: dict[str, Any], tmp_path: Path

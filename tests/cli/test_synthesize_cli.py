@@ -217,6 +217,27 @@ def test_what_was_paid_for_is_not_thrown_away(folder: Path) -> None:
     shutil.rmtree(release.parent)
 
 
+def test_what_was_half_made_is_silent_about_it() -> None:
+    """As a zip file is, whose making was interrupted."""
+    program = """
+import os, signal
+from private_gsd.cli.synthesize import _trouble
+
+class Half:
+    def __init__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        self.made = True
+
+    def __del__(self):
+        assert self.made
+
+with _trouble():
+    Half()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGTERM, b"")
+
+
 def charged(ledger: Path) -> bool:
     try:
         with Ledger(ledger, create=False, read_only=True) as opened:

@@ -253,9 +253,16 @@ def test_a_thread_that_fails_does_not_keep_the_others_waiting(
     assert threading.active_count() == before
 
 
-@pytest.mark.parametrize("config", [GeneticConfig(rows=60), GeneticConfig.paper(rows=60)])
-def test_seeds(config: GeneticConfig) -> None:
-    measurements = measured(FAMILIES["all of them"](), np.random.default_rng(1))
+@pytest.mark.parametrize(
+    ("family", "config"),
+    [
+        ("two-way", GeneticConfig(rows=60)),
+        ("all of them", GeneticConfig(rows=60, smooth=False)),
+        ("all of them", GeneticConfig.paper(rows=60)),
+    ],
+)
+def test_seeds(family: str, config: GeneticConfig) -> None:
+    measurements = measured(FAMILIES[family](), np.random.default_rng(1))
     first, again, other = (evolve(measurements, config, seed=seed).matrix for seed in (8, 8, 9))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other, equal_nan=True)

@@ -174,7 +174,7 @@ def test_the_path_of_the_slow_twin(
     twin.begin(tables, atoms)
     state, fast = search.begin(tables)
     changed = 0
-    for generation in range(150):
+    for generation in range(60):
         before = twin.elites[0].loss
         search.generation, _ = search.step(state, fast, generation + 1)
         twin.generation()
@@ -182,7 +182,7 @@ def test_the_path_of_the_slow_twin(
         for ours, theirs in zip(elite_tables(state, fast), twin.elites, strict=True):
             np.testing.assert_array_equal(ours, theirs.table)
         assert fast.losses.tolist() == [elite.loss for elite in twin.elites]
-    assert changed > 30  # the path went somewhere
+    assert changed > 15  # the path went somewhere
     np.testing.assert_array_equal(state.counts, count(WORKLOAD, state.values, threads=1))
 
 

@@ -40,6 +40,8 @@ def spark() -> Iterator[Any]:
     handler = signal.getsignal(signal.SIGINT)
     session = (
         SparkSession.builder.master("local[2,4]")
+        # Few and short jobs: what Java compiles further, and cleans up in threads, comes too late.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")

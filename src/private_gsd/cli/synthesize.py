@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import json
 import signal
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -175,6 +176,8 @@ def _trouble() -> Iterator[None]:
     """A word on Ctrl-C and on how to go on; a run that is told to end ends like one."""
 
     def end(number: int, _: object) -> None:
+        # What was being made is thrown away half made, and may complain; nobody need read that.
+        sys.unraisablehook = lambda _: None
         raise SystemExit(128 + number)
 
     numbers = [

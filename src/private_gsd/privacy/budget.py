@@ -19,7 +19,7 @@ from private_gsd.errors import BudgetError
 from private_gsd.privacy.curves import delta_of, delta_of_gaussian
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 Conversion = Literal["tight", "paper", "gaussian"]
 
@@ -54,14 +54,7 @@ def epsilon_of(rho: float, delta: float, conversion: Conversion = "tight") -> fl
     if conversion == "paper" or rho == 0:
         return paper
     curve = _CURVES[conversion]
-    low, high = 0.0, paper
-    for _ in range(100):
-        middle = (low + high) / 2
-        if curve(rho, middle) <= delta:
-            high = middle
-        else:
-            low = middle
-    return high
+    return _boundary(lambda each: curve(rho, each) > delta, 0.0, paper)[1]
 
 
 def rho_of(epsilon: float, delta: float, conversion: Conversion = "tight") -> float:
@@ -79,15 +72,22 @@ def rho_of(epsilon: float, delta: float, conversion: Conversion = "tight") -> fl
         low, high = paper, paper
         while high < MAX_RHO and curve(high, epsilon) <= delta:
             low, high = high, 2 * high
-        for _ in range(100):
-            middle = (low + high) / 2
-            if curve(middle, epsilon) <= delta:
-                low = middle
-            else:
-                high = middle
-        rho = low
+        rho, _ = _boundary(lambda each: curve(each, epsilon) <= delta, low, high)
     # More than all the rounding above, so that what comes out is on the safe side.
     return rho * (1 - 1e-12)
+
+
+def _boundary(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
+    """The neighbours between which what holds at the lower end holds no more."""
+    for _ in range(100):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+    return low, high
 
 
 @dataclass(frozen=True)
