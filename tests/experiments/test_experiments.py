@@ -205,10 +205,10 @@ def test_several_processes_give_the_same(people: list[str], tmp_path: Path) -> N
 
 def test_data_beside_data(people: list[str], tmp_path: Path) -> None:
     """A column of panels for each."""
-    words = ["oneshot_tree", "--quick", "--only", "GSD", "--jobs", "1", "--epsilons", "1"]
+    words = ["prefix", "--quick", "--only", "GSD", "--jobs", "1", "--epsilons", "1"]
     words += ["--data", people[1], "census:300", "--schema", people[3], "--out", str(tmp_path)]
     assert main(words) == 0
-    found = [row["data"] for row in read(tmp_path / "oneshot_tree_summary.csv")]
+    found = [row["data"] for row in read(tmp_path / "prefix_summary.csv")]
     assert found == ["people", "simulated census"]
 
 
