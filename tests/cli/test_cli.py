@@ -196,7 +196,6 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.smoothed
 def test_demo(tmp_path: Path) -> None:
     out, _ = run("demo", "--rows", "2000", cwd=tmp_path)
     assert "2,000 rows x 24 columns read, checked and encoded" in out
