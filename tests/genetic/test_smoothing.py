@@ -172,7 +172,8 @@ def test_variances_of_sums_are_those_of_noise() -> None:
     assert abs(ratio.mean() - 1) < 0.1
 
 
-def test_strengths_are_found_again() -> None:
+@pytest.mark.parametrize("order", [2, 3])
+def test_strengths_are_found_again(order: int) -> None:
     """Groups of 400 cells without and with excess, at a noise as large as the excess."""
     rng = np.random.default_rng(3)
     variance, expected = 1e-4, np.full(400, 1 / 400)
@@ -182,10 +183,15 @@ def test_strengths_are_found_again() -> None:
         variances = smoothing.STRENGTHS[:, None] * expected + variance
         fits = np.log(variances) + excess**2 / variances
         likelihoods.append(-fits.sum(axis=1) / 2)
-    found = smoothing._strengths(np.array(likelihoods))
+    found = smoothing._strengths(np.array(likelihoods), order)
     assert found[:20].max() < 0.02
     assert found[20:].min() > 0.05
     assert found[20:].max() < 0.2
+
+
+def test_triples_of_which_nothing_is_seen_are_weak() -> None:
+    """Any strength is as likely as another, where noise hides them all."""
+    assert smoothing._strengths(np.zeros((20, len(smoothing.STRENGTHS))), 3).max() < 0.01
 
 
 @pytest.mark.parametrize(

@@ -322,7 +322,7 @@ def _sharpened(
     strengths = np.full(groups, 1 / DOUBT)
     if learned.any():
         least = np.minimum(WEAK * measured.scales[learned] / measured.rows, WEAKEST)
-        strengths[learned] = np.maximum(_strengths(likelihoods[learned]), least)
+        strengths[learned] = np.maximum(_strengths(likelihoods[learned], order), least)
     return replace(measured, counts=counts, scales=measured.scales / np.sqrt(strengths))
 
 
@@ -348,7 +348,7 @@ def _beyond(
         if 1 not in table.shape:
             likelihoods[place] += _likelihoods(excess, each, _variance(measured, table))
     found = []
-    strengths = _strengths(likelihoods)
+    strengths = _strengths(likelihoods, 2)
     for table, each, excess, place in zip(tables, usual, excesses, places, strict=True):
         known = strengths[place] * each
         believed = centered(excess * known / (known + _variance(measured, table)))
@@ -369,10 +369,13 @@ def _likelihoods(excess: Shares, expected: Shares, variance: float) -> NDArray[n
     return np.asarray(-share / 2 * fits.sum(axis=1))
 
 
-def _strengths(likelihoods: NDArray[np.float64]) -> NDArray[np.float64]:
+def _strengths(likelihoods: NDArray[np.float64], order: int) -> NDArray[np.float64]:
     """How strong each group is, from the logarithms of its likelihood at each strength.
 
-    What is usual is learned from all groups, without a form but smooth.
+    What is usual is learned from all groups, without a form but smooth. Of triples noise can hide
+    everything. Then one strength is as likely as another, the mean is that of the strongest, and
+    noise would be followed; the mean of the logarithms is weak. (Of pairs something is seen, and
+    the mean has smaller largest errors.)
     """
     usual = np.full(len(STRENGTHS), 1 / len(STRENGTHS))
     chances = likelihoods
@@ -381,6 +384,8 @@ def _strengths(likelihoods: NDArray[np.float64]) -> NDArray[np.float64]:
         chances /= chances.sum(axis=1, keepdims=True)
         usual = np.convolve(np.pad(chances.mean(axis=0), 2, mode="edge"), SPREAD, "valid")
         usual /= usual.sum()
+    if order > 2:
+        return np.asarray(np.exp(chances @ np.log(STRENGTHS)))
     return np.asarray(chances @ STRENGTHS)
 
 
