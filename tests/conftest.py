@@ -92,7 +92,7 @@ def _unsynced() -> Iterator[None]:
 def _unsmoothed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Releases that are ten times as fast: only tests marked ``smoothed`` ask how good they are.
 
-    So do those of programs that run by themselves.
+    Programs that run by themselves are as users have them.
     """
     from private_gsd import GeneticConfig
 

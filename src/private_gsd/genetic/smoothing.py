@@ -373,9 +373,8 @@ def _strengths(likelihoods: NDArray[np.float64], order: int) -> NDArray[np.float
     """How strong each group is, from the logarithms of its likelihood at each strength.
 
     What is usual is learned from all groups, without a form but smooth. Of triples noise can hide
-    everything. Then one strength is as likely as another, the mean is that of the strongest, and
-    noise would be followed; the mean of the logarithms is weak. (Of pairs something is seen, and
-    the mean has smaller largest errors.)
+    everything: one strength is as likely as another, the mean is that of the strongest, and noise
+    would be followed. The mean of the logarithms is weak. (For pairs the mean errs less at most.)
     """
     usual = np.full(len(STRENGTHS), 1 / len(STRENGTHS))
     chances = likelihoods
