@@ -374,7 +374,7 @@ def _strengths(likelihoods: NDArray[np.float64], order: int) -> NDArray[np.float
 
     What is usual is learned from all groups, without a form but smooth. Of triples noise can hide
     everything: one strength is as likely as another, the mean is that of the strongest, and noise
-    would be followed. The mean of the logarithms is weak. (For pairs the mean errs less at most.)
+    would be followed. The mean of the logarithms is weak; it makes largest errors of pairs larger.
     """
     usual = np.full(len(STRENGTHS), 1 / len(STRENGTHS))
     chances = likelihoods
