@@ -44,7 +44,7 @@ def fit(disk: Path) -> Synthesizer:
 
 
 def outcome(disk: Path) -> list[object]:
-    with Ledger(disk / "ledger.db", create=False, read_only=True) as ledger:
+    with Ledger(disk / "ledger.db", read_only=True) as ledger:
         charges = ledger.charges("table")
     steps = [[charge.units, charge.run.partition(" ")[2]] for charge in charges]
     return [Release.load(disk / "release").synthetic.to_pylist(), steps]

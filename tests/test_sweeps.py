@@ -52,7 +52,7 @@ def test_budgets_are_stated_as_fits_state_them(sweep: Sweep, tmp_path: Path) -> 
     variances = runs[0].measurements.scales ** 2 - ROUNDING
     spent = float((squares / (2 * variances)).sum())
     assert spent == pytest.approx(rho_of(1.0, sweep.delta, "gaussian"), rel=1e-6)
-    with Ledger(tmp_path / "l.db") as ledger:
+    with Ledger(tmp_path / "l.db", create=True) as ledger:
         for name in get_args(Conversion):
             ledger.add_dataset(name, Budget.from_epsilon(2.0, sweep.delta, name))
             sweep.run([1.0], ledger=ledger, dataset=name, n_jobs=1, settings=SETTINGS[:1])
@@ -136,7 +136,7 @@ def test_errors_are_told_on_request(sweep: Sweep) -> None:
 
 def test_every_run_is_paid_for(sweep: Sweep, tmp_path: Path) -> None:
     budget = Budget.from_epsilon(2.0, sweep.delta)
-    with Ledger(tmp_path / "l.db") as ledger:
+    with Ledger(tmp_path / "l.db", create=True) as ledger:
         ledger.add_dataset("census", budget)
         asked: dict[str, Any] = {"ledger": ledger, "dataset": "census", "n_jobs": 1}
         runs = sweep.run([0.5, 0.7], settings=SETTINGS, **asked)
@@ -155,7 +155,7 @@ def test_every_run_is_paid_for(sweep: Sweep, tmp_path: Path) -> None:
 def test_a_drafted_schema_is_not_released(tmp_path: Path) -> None:
     drafted = replace(SCHEMA, drafted=True)
     sweep = Sweep(drafted, TABLE, ["categorical:2"])
-    with Ledger(tmp_path / "l.db") as ledger:
+    with Ledger(tmp_path / "l.db", create=True) as ledger:
         ledger.add_dataset("table", Budget.from_epsilon(9.0, sweep.delta))
         with pytest.raises(SchemaError, match="is a draft"):
             sweep.run([1.0], ledger=ledger)
@@ -169,7 +169,7 @@ def test_what_is_done_is_not_lost(sweep: Sweep, tmp_path: Path) -> None:
         if now == 2:
             raise KeyboardInterrupt
 
-    with Ledger(tmp_path / "l.db") as ledger:
+    with Ledger(tmp_path / "l.db", create=True) as ledger:
         ledger.add_dataset("table", Budget.from_epsilon(9.0, sweep.delta))
         with pytest.raises(KeyboardInterrupt):
             sweep.run([0.1] * 4, ledger=ledger, n_jobs=1, done=failing)
@@ -183,7 +183,7 @@ def test_what_makes_no_sense_is_found_before_anything_is_paid(
 ) -> None:
     with pytest.raises(BudgetError, match="give a ledger to charge, or say insecure=True"):
         sweep.run([1.0])
-    with Ledger(tmp_path / "l.db") as ledger:
+    with Ledger(tmp_path / "l.db", create=True) as ledger:
         ledger.add_dataset("table", Budget.from_epsilon(9.0, sweep.delta))
         with pytest.raises(BudgetError, match="not both"):
             sweep.run([1.0], ledger=ledger, insecure=True)

@@ -227,7 +227,7 @@ def outcome(folder: Path, ledger: Path) -> tuple[Any, ...]:
     assert len(list((folder / "measurements").iterdir())) == 2
     measured = release.measurements()
     assert measured is not None
-    with Ledger(ledger) as opened:
+    with Ledger(ledger, create=True) as opened:
         charges = [(c.units, c.mechanism, c.groups) for c in opened.charges("table")]
     return release.synthetic.to_pylist(), measured.counts.tolist(), release.epochs(), charges
 
@@ -375,7 +375,7 @@ def test_two_processes_that_draw_for_one_charge(tmp_path: Path) -> None:
             Synthesizer.resume(tmp_path / "one", TABLE)
     assert not list((tmp_path / "one" / "measurements").iterdir())
     assert Release.load(tmp_path / "two").complete
-    with Ledger(tmp_path / "l.db") as ledger:
+    with Ledger(tmp_path / "l.db", create=True) as ledger:
         assert len(ledger.charges("table")) == 1
 
 
@@ -409,13 +409,13 @@ def test_what_a_run_will_need_is_held_for_it(tmp_path: Path) -> None:
     """Another run cannot spend it, and so a run that was killed can always go on."""
     ledger, delta = tmp_path / "l.db", 1 / 800**2
     settings = {**ADAPTIVE, "ledger": ledger}
-    with Ledger(ledger) as opened:
+    with Ledger(ledger, create=True) as opened:
         opened.add_dataset("table", Budget.from_epsilon(1.0, delta))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Release, "keep_table", killing)
         with pytest.raises(Killed):
             Synthesizer(SCHEMA, 0.9, release=tmp_path / "r", **settings).fit(TABLE)
-    with Ledger(ledger) as opened:
+    with Ledger(ledger, create=True) as opened:
         account = opened.account("table")
         assert 0 < account.spent < account.held
         assert account.remaining == account.budget.units - account.spent - account.held
@@ -423,7 +423,7 @@ def test_what_a_run_will_need_is_held_for_it(tmp_path: Path) -> None:
     with pytest.raises(BudgetError, match="is held for runs not finished"):
         Synthesizer(SCHEMA, 0.5, **settings).fit(TABLE)
     assert Synthesizer.resume(tmp_path / "r", TABLE).release.complete
-    with Ledger(ledger) as opened:
+    with Ledger(ledger, create=True) as opened:
         assert opened.account("table").held == 0
         assert held_by_runs(opened, "table") == []
 
@@ -435,7 +435,7 @@ def test_a_run_that_gave_back_what_it_held(tmp_path: Path) -> None:
         patch.setattr(Release, "keep_table", killing)
         with pytest.raises(Killed):
             Synthesizer(SCHEMA, 1.0, release=tmp_path / "r", **settings).fit(TABLE)
-    with Ledger(ledger) as opened:
+    with Ledger(ledger, create=True) as opened:
         held = opened.account("table").held
         run = LedgerRun(opened, "table", Release.load(tmp_path / "r").run["run"], "me")
         assert run.give_back() == held
@@ -475,7 +475,7 @@ def test_a_ledger_and_a_release_of_different_ages(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "older.db", ledger)
     with pytest.raises(LedgerError, match="does not know what paid for the epochs"):
         Synthesizer.resume(folder, TABLE)
-    with Ledger(ledger) as opened:
+    with Ledger(ledger, create=True) as opened:
         assert len(opened.charges("table")) == 2
     shutil.copy(tmp_path / "newer.db", ledger)
     with pytest.raises(LedgerError, match="was drawn and kept, and is not in the release"):
@@ -497,7 +497,7 @@ def test_a_ledger_in_the_release_is_refused(tmp_path: Path) -> None:
 
 def test_a_wrong_ledger_is_not_remembered(tmp_path: Path) -> None:
     killed_after_the_charge(tmp_path / "r", **SMALL)
-    with Ledger(tmp_path / "other.db") as ledger:
+    with Ledger(tmp_path / "other.db", create=True) as ledger:
         ledger.add_dataset("another", Budget.from_epsilon(1.0, 1e-6))
     with pytest.raises(LedgerError, match="no dataset"):
         Synthesizer.resume(tmp_path / "r", TABLE, ledger=tmp_path / "other.db")
@@ -578,7 +578,7 @@ def test_a_run_that_was_moved_with_its_ledger(tmp_path: Path) -> None:
 def test_the_ledgers_terms_are_the_runs(tmp_path: Path) -> None:
     """What was asked for is what is stated: at the ledger's delta."""
     ledger = tmp_path / "l.db"
-    with Ledger(ledger) as opened:
+    with Ledger(ledger, create=True) as opened:
         opened.add_dataset("table", Budget.from_epsilon(1.0, 1e-9))
     fitted = Synthesizer(SCHEMA, 0.5, ledger=ledger, rows=60).fit(TABLE)
     record = fitted.release.privacy
@@ -750,7 +750,7 @@ def test_a_ledger_that_does_not_know_the_charges(tmp_path: Path) -> None:
             Synthesizer(SCHEMA, 1.0, release=folder, ledger=tmp_path / "l.db", **SMALL).fit(TABLE)
     for path in tmp_path.glob("l.db*"):
         path.unlink()
-    with Ledger(tmp_path / "l.db") as ledger:
+    with Ledger(tmp_path / "l.db", create=True) as ledger:
         ledger.add_dataset("table", Budget.from_epsilon(1.0, 1 / 800**2, "gaussian"))
     with pytest.raises(LedgerError, match="does not know what paid for the measurements"):
         Synthesizer.resume(folder)
@@ -792,13 +792,13 @@ def test_a_folder_with_other_things_in_it(tmp_path: Path) -> None:
 def test_a_ledger_that_cannot_pay_for_the_whole_run(tmp_path: Path) -> None:
     """An adaptive run is not begun that could not be finished."""
     delta = 1 / 800**2
-    with Ledger(tmp_path / "l.db") as ledger:
+    with Ledger(tmp_path / "l.db", create=True) as ledger:
         ledger.add_dataset("table", Budget.from_epsilon(0.6, delta))
     with pytest.raises(BudgetError, match="was asked for"):
         Synthesizer(SCHEMA, 1.0, ledger=tmp_path / "l.db", **ADAPTIVE).fit(TABLE)
     with pytest.raises(LedgerError, match=r"no dataset 'tabel' \(did you mean 'table'"):
         Synthesizer(SCHEMA, 0.1, ledger=tmp_path / "l.db", dataset="tabel", **SMALL).fit(TABLE)
-    with Ledger(tmp_path / "l.db") as ledger:
+    with Ledger(tmp_path / "l.db", create=True) as ledger:
         assert ledger.charges("table") == []
 
 
@@ -953,7 +953,7 @@ def test_a_ledger_that_is_spent_refuses(tmp_path: Path) -> None:
     Synthesizer(SCHEMA, epsilon=1.0, **options).fit(TABLE)
     with pytest.raises(BudgetError, match="Nothing was charged or released"):
         Synthesizer(SCHEMA, epsilon=0.5, **options).fit(TABLE)
-    with Ledger(ledger) as opened:
+    with Ledger(ledger, create=True) as opened:
         assert len(opened.charges("census")) == 1
 
 

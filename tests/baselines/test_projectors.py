@@ -215,7 +215,7 @@ def test_a_model_is_kept_small_by_what_is_selected(tmp_path: Path) -> None:
     assert measurements is not None
     assert measurements.workload.num_groups == 4
     assert projector_of(SMALL).misfit(measurements.workload) is None
-    with Ledger(tmp_path / "r.ledger.db") as ledger:
+    with Ledger(tmp_path / "r.ledger.db", create=True) as ledger:
         account = ledger.account("table")
         assert account.held == 0
         assert account.spent == pytest.approx(0.8 * account.budget.units, rel=1e-6)

@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def charges(folder: Path) -> int:
-    with Ledger(folder / "ledger.db", create=False, read_only=True) as ledger:
+    with Ledger(folder / "ledger.db", read_only=True) as ledger:
         return sum(len(ledger.charges(account.dataset)) for account in ledger.accounts())
 
 
@@ -240,7 +240,7 @@ with _trouble():
 
 def charged(ledger: Path) -> bool:
     try:
-        with Ledger(ledger, create=False, read_only=True) as opened:
+        with Ledger(ledger, read_only=True) as opened:
             return bool(opened.charges("table"))
     except LedgerError:
         return False
@@ -303,7 +303,7 @@ def test_quiet_is_quiet(folder: Path) -> None:
 
 
 def test_a_run_gives_back_what_it_holds(folder: Path) -> None:
-    with Ledger(folder / "l.db") as ledger:
+    with Ledger(folder / "l.db", create=True) as ledger:
         ledger.add_dataset("table", Budget.from_epsilon(1.0, 1e-6))
         LedgerRun(ledger, "table", "abc", "me").begin(10**6)
     out, _ = run("ledger", "show", "l.db", cwd=folder)

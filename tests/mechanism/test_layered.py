@@ -75,7 +75,7 @@ def test_a_run_spends_its_budget_and_no_more(tmp_path: Path) -> None:
     measured = synth.release.measurements()
     assert measured is not None
     assert measured.workload.num_groups == measurable(LAYERED, synth.release.workload).num_groups
-    with Ledger(tmp_path / "ledger", create=False, read_only=True) as ledger:
+    with Ledger(tmp_path / "ledger", read_only=True) as ledger:
         assert 0 <= ledger.account("table").remaining < measured.workload.num_groups
 
 

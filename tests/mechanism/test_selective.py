@@ -56,7 +56,7 @@ def names_of(release: Release, mechanism: Mechanism) -> list[str]:
 
 
 def spent(release: Release) -> int:
-    with Ledger(Path(f"{release.folder}.ledger.db")) as ledger:
+    with Ledger(Path(f"{release.folder}.ledger.db"), create=True) as ledger:
         return sum(charge.units for charge in ledger.charges("table"))
 
 
@@ -187,7 +187,7 @@ def test_the_budget_is_spent_to_the_last_unit(name: str, neighbours: str, tmp_pa
         everything = measurable(mechanism, synth.release.workload)
         assert planned_units(mechanism, everything, budget, neighbours) == budget.units  # type: ignore[arg-type]
         assert synth.release.privacy["spent"]["epsilon"] == pytest.approx(epsilon)
-        with Ledger(Path(f"{folder}.ledger.db")) as ledger:
+        with Ledger(Path(f"{folder}.ledger.db"), create=True) as ledger:
             assert ledger.account("table").held == 0
 
 
@@ -209,7 +209,7 @@ def test_rounds_have_four_times_as_much_where_little_moved(
     ).fit(people)
     measured = synth.release.measurements()
     assert measured is not None
-    with Ledger(tmp_path / "r.ledger.db") as ledger:
+    with Ledger(tmp_path / "r.ledger.db", create=True) as ledger:
         units = [charge.units for charge in ledger.charges("table")]
     columns, rounds = units[0], list(zip(units[1::2], units[2::2], strict=True))
     total = sum(units)
@@ -386,7 +386,7 @@ def test_what_was_lost_is_not_drawn_again(name: str, tmp_path: Path) -> None:
         (folder / lost).unlink()
         with pytest.raises(kinds):
             Synthesizer.resume(folder, PEOPLE)
-        with Ledger(Path(f"{folder}.ledger.db")) as ledger:
+        with Ledger(Path(f"{folder}.ledger.db"), create=True) as ledger:
             charges = [charge.run for charge in ledger.charges("table")]
         assert len(set(charges)) == len(charges)
 

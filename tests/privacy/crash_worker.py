@@ -26,7 +26,7 @@ def main(folder: Path, units: int, wanted: str) -> None:
     schema = datasets.census_schema()
     workload = workloads.categorical_marginals(schema, sets=[("sex", "marital")])
     exact = answer(workload, datasets.census(500))
-    ledger = Ledger(folder / "ledger.db")
+    ledger = Ledger(folder / "ledger.db", create=True)
 
     class Accountant(LedgerAccountant):
         def charge(self, *arguments: Any) -> str:

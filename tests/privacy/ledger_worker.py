@@ -40,7 +40,7 @@ def race(path: str) -> None:
     def dawdle(_: str) -> None:  # called before every statement
         time.sleep(random.uniform(0, 0.003))
 
-    with Ledger(path) as ledger:
+    with Ledger(path, create=True) as ledger:
         assert ledger._connection is not None
         say(ready=True)
         for line in sys.stdin:
@@ -65,7 +65,7 @@ def race_to_create() -> None:
         command = json.loads(line)
         wait_until(command["start"])
         try:
-            with Ledger(command["path"]) as ledger:
+            with Ledger(command["path"], create=True) as ledger:
                 ledger.add_dataset("d", Budget(UNITS, 1e-9, "paper"))
                 say(won=ledger.charge("d", 1, mechanism="test", groups=[], run="create").id)
         except LedgerError as error:
@@ -92,7 +92,7 @@ def charge_and_release(path: str, released: Path, last: str) -> None:
         if name.startswith(last):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    ledger = Ledger(path)
+    ledger = Ledger(path, create=True)
     assert ledger._connection is not None
     ledger._connection.set_trace_callback(step)  # called before the statement runs
     file = os.open(released, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -108,7 +108,7 @@ def run_out_of_disk(path: str, size: str) -> None:
     """Charge until files can grow no more, then look."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), int(size)))
     paid = []
-    with Ledger(path) as ledger:
+    with Ledger(path, create=True) as ledger:
         try:
             while True:
                 charge = ledger.charge("d", UNITS, mechanism="test", groups=["g" * 999], run="full")

@@ -32,10 +32,10 @@ def run(folder: Path, step: str) -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_kill_at_each_step(tmp_path: Path, step: str) -> None:
-    with Ledger(tmp_path / "ledger.db") as ledger:
+    with Ledger(tmp_path / "ledger.db", create=True) as ledger:
         ledger.add_dataset("census", BUDGET)
     run(tmp_path, step)
-    with Ledger(tmp_path / "ledger.db") as ledger:
+    with Ledger(tmp_path / "ledger.db", create=True) as ledger:
         charges = {str(charge.id): charge.units for charge in ledger.charges("census")}
         spent = ledger.account("census").spent
     assert spent == sum(charges.values())
@@ -50,5 +50,5 @@ def test_a_kill_at_each_step(tmp_path: Path, step: str) -> None:
     # A later run goes on from it, or pays again; three thirds are all there is.
     run(tmp_path, "end")
     run(tmp_path, "end")
-    with Ledger(tmp_path / "ledger.db") as ledger:
+    with Ledger(tmp_path / "ledger.db", create=True) as ledger:
         assert ledger.account("census").spent == 3 * UNITS

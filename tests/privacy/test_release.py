@@ -151,7 +151,7 @@ def test_other_neighbours_than_promised_are_refused() -> None:
 
 
 def test_the_ledger_keeps_its_promise_about_neighbours(tmp_path: Path) -> None:
-    with Ledger(tmp_path / "ledger.db") as ledger:
+    with Ledger(tmp_path / "ledger.db", create=True) as ledger:
         ledger.add_dataset("census", BUDGET, "replace-one")
         accountant = LedgerAccountant(ledger, "census", "run")
         with pytest.raises(BudgetError, match="the release for add-remove"):
@@ -160,7 +160,7 @@ def test_the_ledger_keeps_its_promise_about_neighbours(tmp_path: Path) -> None:
 
 
 def test_the_ledger_is_told_of_insecure_noise(tmp_path: Path) -> None:
-    with Ledger(tmp_path / "ledger.db") as ledger:
+    with Ledger(tmp_path / "ledger.db", create=True) as ledger:
         ledger.add_dataset("census", BUDGET)
         accountant = LedgerAccountant(ledger, "census", "run")
         release_counts(EXACT, [0], [5], accountant=accountant, noise=SecureNoise())

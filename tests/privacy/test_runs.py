@@ -18,7 +18,7 @@ TOTAL = 1000
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger(tmp_path / "ledger.db") as opened:
+    with Ledger(tmp_path / "ledger.db", create=True) as opened:
         for name in ("d", "e"):
             opened.add_dataset(name, Budget(TOTAL, 1e-6))
         yield opened

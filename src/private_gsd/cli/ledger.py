@@ -45,7 +45,7 @@ def create(
 ) -> None:
     """Give a dataset its budget, in a new ledger or one that exists. It cannot be changed later."""
     Budget.from_epsilon(epsilon, delta)  # what makes no sense is refused before a file is made
-    with Ledger(ledger_file) as ledger:
+    with Ledger(ledger_file, create=True) as ledger:
         usual = conversion or ledger.usual_conversion(dataset)
         budget = Budget.from_epsilon(epsilon, delta, usual)
         account = ledger.add_dataset(dataset, budget, neighbours)

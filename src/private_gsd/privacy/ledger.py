@@ -6,10 +6,11 @@ is decided in the transaction that writes it, so that two processes cannot both 
 budget, and all amounts are whole units (see ``budget``), so that no rounding gives anything away.
 
 The tables only grow: triggers refuse to change or remove a row, and to charge over the total,
-whoever asks. What no file can notice is an older copy of itself put in its place: that forgets
-charges, and must never be done. A file ``-wal`` beside a ledger, in use or left by a process that
-died, is part of it: it must not be removed, nor left out of a copy. A ledger belongs on a local
-disk.
+whoever asks. A chain of digests (see ``ledger_chain``) shows damage whenever a ledger is opened.
+What no file can notice is an older copy of itself put in its place: that forgets charges, and must
+never be done. A file ``-journal`` beside a ledger, in use or left by a process that died, is part
+of it: it must not be removed, nor left out of a copy. Locks and commits are in the file itself. A
+ledger belongs on a local disk.
 """
 
 from __future__ import annotations
@@ -35,15 +36,8 @@ from private_gsd.privacy.budget import (
     epsilon_of,
     units_to_rho,
 )
-from private_gsd.privacy.ledger_file import (
-    DAMAGED,
-    VERSION,
-    check_kind,
-    create_file,
-    open_file,
-    told,
-    version_of,
-)
+from private_gsd.privacy.ledger_chain import START, append, follow, next_id
+from private_gsd.privacy.ledger_file import check_kind, create_file, identity, open_file, told
 from private_gsd.privacy.record import NEIGHBOURS, privacy_record
 
 if TYPE_CHECKING:
@@ -130,7 +124,9 @@ class Ledger:
     """A ledger file, opened; threads may share it, processes open it each for itself.
 
     >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, Ledger(f"{folder}/ledger.db") as ledger:
+    >>> with tempfile.TemporaryDirectory() as folder, Ledger(
+    ...     f"{folder}/ledger.db", create=True
+    ... ) as ledger:
     ...     budget = Budget.from_rho(0.5, delta=1e-9)
     ...     ledger.add_dataset("census", budget).remaining == budget.units
     ...     paid = ledger.charge(
@@ -142,34 +138,40 @@ class Ledger:
 
     Args:
         path: The file.
-        create: Make the file if there is none; else, refuse. An account is put in it at once.
-        read_only: Only look. Works where nothing can be written, too: from a folder that is not
-            writable the file alone is read, which is refused if charges stand in its ``-wal``.
+        create: Make the file if there is none, instead of refusing. An account is put in it at
+            once.
+        read_only: Only look. Works where nothing can be written, too.
     """
 
     def __init__(
         self,
         path: str | os.PathLike[str],
         *,
-        create: bool | Account = True,
+        create: bool | Account = False,
         read_only: bool = False,
     ) -> None:
         self.path = Path(path)
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._connection: sqlite3.Connection | None = None
+        self._last = START
         try:
-            file = self.path.resolve()
+            self._file = file = self.path.resolve()
         except (RuntimeError, ValueError) as error:  # links in a circle, a NUL in the name
             raise LedgerError(f"{str(self.path)!r}: not the name of a file: {error}") from error
+
+        def fill(made: sqlite3.Connection) -> None:
+            if isinstance(create, Account):
+                _add(made, create)
+
         with told(self.path):
             if create and not read_only and not file.exists():
-                first = create if isinstance(create, Account) else None
-                create_file(file, self.path, lambda made: first is None or _add(made, first))
+                create_file(file, self.path, fill)
             if not stat.S_ISREG(file.stat().st_mode):
                 raise LedgerError(f"{self.path}: not a file, and so not a ledger")
+            self._identity = identity(file)
             check_kind(file, self.path)
-            self._connection = open_file(file, self.path, read_only)
+            self._connection, self._last = open_file(file, self.path, read_only)
 
     def __enter__(self) -> Ledger:
         return self
@@ -197,11 +199,6 @@ class Ledger:
         with self.transaction("IMMEDIATE") as connection:
             row = connection.execute(f"{_ACCOUNTS} WHERE name = ?", (name,)).fetchone()
             if row is None:
-                if budget.conversion == "gaussian" and version_of(connection) < VERSION:
-                    raise LedgerError(
-                        f"{self.path}: an older private-gsd made it, and it takes no dataset with "
-                        "the conversion 'gaussian'; use 'tight', or another ledger"
-                    )
                 _add(connection, asked)
         known = asked if row is None else _account(row)
         if (known.budget, known.neighbours) != (budget, neighbours):
@@ -216,10 +213,7 @@ class Ledger:
         check_line(name, "a dataset's name")
         with self.transaction() as connection:
             row = connection.execute(f"{_ACCOUNTS} WHERE name = ?", (name,)).fetchone()
-            older = version_of(connection) < VERSION
-        if row is not None:
-            return _account(row).budget.conversion
-        return "tight" if older else "gaussian"
+        return "gaussian" if row is None else _account(row).budget.conversion
 
     def accounts(self) -> list[Account]:
         """All datasets, by name."""
@@ -281,13 +275,10 @@ class Ledger:
         account.budget.check_mechanism(mechanism)
         if units > account.remaining + held:
             raise BudgetError(self.refusal(account, units))
-        values = (dataset, run, now(), mechanism, json.dumps(list(groups)), units)
-        cursor = connection.execute(
-            "INSERT INTO charges (dataset, run, at, mechanism, groups, units) "
-            "VALUES (?, ?, ?, ?, ?, ?)",
-            values,
-        )
-        return _charge((cursor.lastrowid, *values))
+        number = next_id(connection, "charges")
+        values = (number, dataset, run, now(), mechanism, json.dumps(list(groups)), units)
+        append(connection, "charges", *values)
+        return _charge(values)
 
     def numbered(self, connection: sqlite3.Connection, number: int) -> Charge:
         """A charge by its number."""
@@ -317,10 +308,7 @@ class Ledger:
         with self.transaction() as connection:
             account = self.find(connection, name)
             rows = connection.execute(query, (name,)).fetchall()
-        try:
-            return account, [_charge(row) for row in rows]
-        except ValueError as error:  # the list of groups
-            raise LedgerError(f"{self.path}: {DAMAGED}") from error
+        return account, [_charge(row) for row in rows]
 
     def find(self, connection: sqlite3.Connection, name: str) -> Account:
         """A dataset, in a transaction."""
@@ -346,14 +334,31 @@ class Ledger:
             connection = self._connection
             if connection is None:
                 raise LedgerError(f"{self.path}: the ledger was closed")
+            self._require_same_file()
             try:
                 connection.execute(f"BEGIN {kind}")
+                self._last = follow(connection, self._last)
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+            if writes:  # or the charge would stand in a file that nobody will look at
+                self._require_same_file()
+
+    def _require_same_file(self) -> None:
+        """Refuse to go on where the file was removed or replaced since it was opened."""
+        try:
+            same = identity(self._file) == self._identity
+        except OSError:
+            same = False
+        if not same:
+            raise LedgerError(
+                f"{self.path}: the ledger was removed, or another put in its place, while it was "
+                "in use; nothing may be released. Put back the file that was there, with all its "
+                "charges, and try again"
+            )
 
     def refusal(self, account: Account, units: int) -> str:
         """Why a charge does not fit."""
@@ -389,17 +394,12 @@ def _check_account(account: Account) -> None:
         raise LedgerError(f"neighbours must be one of {known}, not {account.neighbours!r}")
 
 
-def _add(connection: sqlite3.Connection, account: Account) -> object:
+def _add(connection: sqlite3.Connection, account: Account) -> None:
     """Put a dataset into a ledger that does not have it."""
     _check_account(account)
     budget = account.budget
-    return connection.execute(
-        "INSERT INTO datasets VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            *(account.dataset, budget.units, budget.delta, budget.conversion),
-            *(account.neighbours, now()),
-        ),
-    )
+    terms = (budget.units, budget.delta, budget.conversion, account.neighbours)
+    append(connection, "datasets", account.dataset, *terms, now())
 
 
 def _charge(row: tuple[Any, ...]) -> Charge:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import sqlite3
 from contextlib import closing, contextmanager, suppress
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from private_gsd.errors import LedgerError
 from private_gsd.privacy.budget import GAUSSIANS
+from private_gsd.privacy.ledger_chain import BrokenChainError, verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
+
+    from private_gsd.privacy.ledger_chain import Link
 
 APPLICATION_ID = 0x4753444C  # "GSDL"
-VERSION = 3
-# Ledgers of version 2 do not know the conversion "gaussian", and are as good for all others.
-VERSIONS = (2, VERSION)
+VERSION = 4
 BUSY_SECONDS = 30.0
 
 _GROWS = "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
@@ -36,25 +38,17 @@ CREATE TRIGGER {table}_replace BEFORE INSERT ON {table}
     WHEN EXISTS (SELECT 1 FROM {table} WHERE {same}) {_GROWS};"""
 
 
-_CONVERSIONS = {2: "'tight', 'paper'", 3: "'tight', 'paper', 'gaussian'"}
-_GAUSSIAN_ALONE = f"""
-CREATE TRIGGER charges_gaussian BEFORE INSERT ON charges
-    WHEN NEW.mechanism NOT IN {GAUSSIANS}
-        AND EXISTS (SELECT 1 FROM datasets WHERE name = NEW.dataset AND conversion = 'gaussian')
-    BEGIN SELECT RAISE(ABORT, 'not Gaussian'); END;"""
-
-
-def _schema(version: int = VERSION) -> str:
+def _schema() -> str:
     """All that a ledger has before its first dataset."""
     return f"""
 BEGIN;
 PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {version};
+PRAGMA user_version = {VERSION};
 CREATE TABLE datasets (
     name TEXT PRIMARY KEY NOT NULL CHECK (length(name) > 0),
     units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units > 0),
     delta REAL NOT NULL CHECK (delta > 0 AND delta < 1),
-    conversion TEXT NOT NULL CHECK (conversion IN ({_CONVERSIONS[version]})),
+    conversion TEXT NOT NULL CHECK (conversion IN ('tight', 'paper', 'gaussian')),
     neighbours TEXT NOT NULL CHECK (neighbours IN ('replace-one', 'add-remove')),
     at TEXT NOT NULL
 ) WITHOUT ROWID;
@@ -94,7 +88,11 @@ CREATE TABLE kept (
     digest TEXT NOT NULL,
     at TEXT NOT NULL
 );
-CREATE INDEX charges_by_dataset ON charges (dataset, units);
+CREATE TABLE chain (
+    id INTEGER PRIMARY KEY CHECK (id > 0),
+    entry TEXT NOT NULL,
+    digest TEXT NOT NULL
+);
 {_only_grow("datasets", "name = NEW.name")}
 {_only_grow("charges", "id = NEW.id")}
 {_only_grow("runs", "run = NEW.run")}
@@ -102,18 +100,23 @@ CREATE INDEX charges_by_dataset ON charges (dataset, units);
 {_only_grow("steps", "charge = NEW.charge OR (run = NEW.run AND step = NEW.step)")}
 {_only_grow("attempts", "id = NEW.id")}
 {_only_grow("kept", "charge = NEW.charge")}
+{_only_grow("chain", "id = NEW.id")}
 CREATE TRIGGER charges_total BEFORE INSERT ON charges
     WHEN NEW.units > coalesce((SELECT units FROM datasets WHERE name = NEW.dataset), 0)
         - coalesce((SELECT sum(units) FROM charges WHERE dataset = NEW.dataset), 0)
     BEGIN SELECT RAISE(ABORT, 'over the total'); END;
-{_GAUSSIAN_ALONE if version > 2 else ""}
+CREATE TRIGGER charges_gaussian BEFORE INSERT ON charges
+    WHEN NEW.mechanism NOT IN {GAUSSIANS}
+        AND EXISTS (SELECT 1 FROM datasets WHERE name = NEW.dataset AND conversion = 'gaussian')
+    BEGIN SELECT RAISE(ABORT, 'not Gaussian'); END;
 COMMIT;
 """
 
 
 DAMAGED = (
-    "the ledger is damaged. Mend it with SQLite's .recover, or restore a copy, but none from "
-    "before the last charge: it would forget what was released"
+    "the ledger is damaged{}. Release nothing more of its datasets. Put back a copy from after the "
+    "last charge: privacy.json of every release lists charges that it must have. If there is none, "
+    "take the whole budget as spent"
 )
 _CAUSES = {
     sqlite3.SQLITE_BUSY: f"another process kept it locked for {BUSY_SECONDS:g} seconds; "
@@ -123,16 +126,14 @@ _CAUSES = {
     sqlite3.SQLITE_READONLY: "it is read-only, or was opened only to be read; make it and its "
     "folder writable",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened, or its folder cannot be written to, where "
-    "SQLite must keep a -wal file; make both writable, or only look, with 'private-gsd ledger "
-    "show' or read_only=True",
-    sqlite3.SQLITE_CORRUPT: DAMAGED,
+    "SQLite keeps a -journal while it writes; make both writable, or only look, with 'private-gsd "
+    "ledger show' or read_only=True",
+    sqlite3.SQLITE_CORRUPT: DAMAGED.format(""),
     sqlite3.SQLITE_NOTADB: "not a ledger, or a damaged one; choose another file",
 }
 
 
-def create_file(
-    file: Path, path: Path, fill: Callable[[sqlite3.Connection], object] = lambda _: None
-) -> None:
+def create_file(file: Path, path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
     """Make a ledger. Other processes, and a crash, see the whole of it or nothing.
 
     Args:
@@ -140,44 +141,43 @@ def create_file(
         path: What the user calls it.
         fill: Puts in what it has from its first moment on.
     """
-    for beside in (_beside(file, "-wal"), _beside(file, "-journal")):
-        if beside.exists():  # SQLite would apply it to the new file
-            if file.exists():
-                return  # another process made it meanwhile, and it is that one's
-            raise LedgerError(
-                f"{beside}: part of a ledger whose other part, {file.name}, is missing; put that "
-                "back, or move this one away"
-            )
+    journal = _beside(file, "-journal")
+    if journal.exists():  # SQLite would apply it to the new file
+        if file.exists():
+            return  # another process made it meanwhile, and it is that one's
+        raise LedgerError(
+            f"{journal}: part of a ledger whose other part, {file.name}, is missing; put that "
+            "back, or move this one away"
+        )
     if not file.parent.is_dir():
         raise LedgerError(f"{path}: there is no folder {path.parent}; make it first")
     draft = file.with_name(f".private-gsd-{secrets.token_hex(8)}")
     try:
         with closing(_connect(draft, "mode=rwc")) as connection:
-            # Not in WAL yet, whose last writes happen on closing, where a full disk goes unheard.
-            connection.execute("PRAGMA synchronous = FULL")
+            _set_durable(connection)
             connection.executescript(_schema())
             fill(connection)
         os.link(draft, file)
     except FileExistsError:
         pass  # another process made it meanwhile
     finally:
-        for suffix in ("", "-journal", "-wal", "-shm"):
+        for suffix in ("", "-journal"):
             _beside(draft, suffix).unlink(missing_ok=True)
 
 
 def check_kind(file: Path, path: Path) -> None:
     """Refuse what is no ledger of ours, without changing it or leaving anything beside it."""
     # Not by reading the file ourselves: closing it would drop the locks that SQLite may hold on it
-    # in this process. "immutable" leaves its -wal alone, and the two numbers stand in the file
+    # in this process. "immutable" leaves a -journal alone, and the two numbers stand in the file
     # from its first moment. With "writable_schema", a file that is short because another process
     # is writing it right now, or died in doing so, is not yet called damaged.
     with closing(_connect(file, "mode=ro&immutable=1")) as connection:
         connection.execute("PRAGMA writable_schema = ON")
         (kind,) = connection.execute("PRAGMA application_id").fetchone()
-        version = version_of(connection)
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
     if kind != APPLICATION_ID:
         raise LedgerError(f"{path}: not a ledger; choose another file")
-    if version not in VERSIONS:
+    if version != VERSION:
         raise LedgerError(
             f"{path}: a ledger of version {version}, and this private-gsd knows {VERSION}; use "
             f"{'a newer' if version > VERSION else 'the'} private-gsd"
@@ -185,89 +185,112 @@ def check_kind(file: Path, path: Path) -> None:
         )
 
 
-def open_file(file: Path, path: Path, read_only: bool) -> sqlite3.Connection:
-    """Open a ledger, to be written or only to be read."""
-    if not read_only and file.stat().st_nlink > 1:
+def open_file(file: Path, path: Path, read_only: bool) -> tuple[sqlite3.Connection, Link]:
+    """Open a ledger, to be written or only to be read; and the end of its chain."""
+    if not read_only:
+        _require_one_name(file, path)
+    # For reading, too, the file is opened to be written if it can be: what a process that died has
+    # left half written can then be undone. SQLite by itself makes do with reading.
+    connection = _connect(file, "mode=rw")
+    try:
+        _set_durable(connection)
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        if read_only:
+            connection.execute("PRAGMA query_only = ON")
+        elif connection.execute("PRAGMA journal_mode = DELETE").fetchone() != ("delete",):
+            raise LedgerError(f"{path}: cannot be given a rollback journal; is it in use?")
+        connection.execute("BEGIN")
+        end = _verified(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.close()
+        raise
+    return connection, end
+
+
+def identity(file: Path) -> tuple[int, int]:
+    """Which file it is, whatever its name."""
+    found = file.stat()
+    return found.st_dev, found.st_ino
+
+
+def _require_one_name(file: Path, path: Path) -> None:
+    """Refuse a file with a second name: under each, SQLite would look for another -journal.
+
+    What a process that died half-way left to be undone is in there.
+    """
+    if file.stat().st_nlink > 1:
         # A process that died making it may have left its draft, which is the same file.
         for draft in file.parent.glob(".private-gsd-*"):
             with suppress(OSError):
-                if draft.stat().st_ino == file.stat().st_ino:
+                if identity(draft) == identity(file):
                     draft.unlink()
-    if not read_only and file.stat().st_nlink > 1:
-        # Each name would have a -wal of its own, and so its own charges, until one is lost.
+    if file.stat().st_nlink > 1:
         raise LedgerError(f"{path}: the file has a second name (a hard link); remove that one")
-    # For reading, too, the file is opened to be written if it can be: the last to close it then
-    # leaves no -wal and -shm behind. SQLite by itself makes do with reading.
-    try:
-        return _prepared(_connect(file, "mode=rw"), path, read_only)
-    except sqlite3.OperationalError as error:
-        blocked = error.sqlite_errorcode & 0xFF in (
-            sqlite3.SQLITE_CANTOPEN,
-            sqlite3.SQLITE_READONLY,
-        )
-        if not (read_only and blocked) or os.access(file.parent, os.W_OK):
-            raise
-    wal = _beside(file, "-wal")
-    if wal.exists() and wal.stat().st_size > 0:
+    if file in mount_points():
         raise LedgerError(
-            f"{path}: its newest charges stand in {wal.name}, which cannot be read in a folder "
-            "that is read-only; copy both files to another folder, and look at them there"
+            f"{path}: the file itself is mounted here, and so has another name elsewhere; mount "
+            "the folder that it is in, and use it there"
         )
-    return _prepared(_connect(file, "mode=ro&immutable=1"), path, read_only)
+
+
+def mount_points() -> set[Path]:
+    """Where something is mounted, as far as the system tells."""
+    try:
+        lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    except OSError:  # not Linux: there, files are not mounted
+        return set()
+    # The fifth field; spaces, tabs, line ends and backslashes in it are written in octal.
+    escaped = re.compile(rb"\\([0-7]{3})")
+    return {
+        Path(os.fsdecode(escaped.sub(lambda code: bytes([int(code[1], 8)]), line.split()[4])))
+        for line in lines
+    }
 
 
 def _connect(file: Path, options: str) -> sqlite3.Connection:
-    return sqlite3.connect(
+    connection = sqlite3.connect(
         f"{file.as_uri()}?{options}",
         uri=True,
         timeout=BUSY_SECONDS,
         isolation_level=None,  # transactions begin and end where we say
         check_same_thread=False,
     )
-
-
-def _prepared(connection: sqlite3.Connection, path: Path, read_only: bool) -> sqlite3.Connection:
-    """The connection, set to be durable, once the file is found whole."""
-    try:
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA fullfsync = ON")  # macOS: the disk, not its cache
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA trusted_schema = OFF")
-        # The -wal goes into the file when the last process closes it, and only then: SQLite before
-        # 3.51.3 can lose pages where one process does so while another one writes.
-        connection.execute("PRAGMA wal_autocheckpoint = 0")
-        if read_only:
-            connection.execute("PRAGMA query_only = ON")
-        elif connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
-            raise LedgerError(f"{path}: this disk does not allow SQLite's WAL; use a local disk")
-        whole = connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
-        if not whole or _objects(connection) != _own_objects(version_of(connection)):
-            raise LedgerError(f"{path}: {DAMAGED}")
-    except BaseException:
-        connection.close()
-        raise
+    # A text that is damaged can be read, and held against the chain.
+    connection.text_factory = lambda text: text.decode(errors="surrogateescape")
     return connection
 
 
-def version_of(connection: sqlite3.Connection) -> int:
-    """The version of a ledger."""
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    return version
+def _set_durable(connection: sqlite3.Connection) -> None:
+    """Have a commit be on the disk when it returns.
+
+    With a rollback journal a commit is the removal of the journal, and only EXTRA waits for that.
+    """
+    connection.execute("PRAGMA synchronous = EXTRA")
+    connection.execute("PRAGMA fullfsync = ON")  # macOS: the disk, not its cache
 
 
-def _objects(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    return connection.execute(
-        "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite%' ORDER BY name"
-    ).fetchall()
+def _verified(connection: sqlite3.Connection) -> Link:
+    """The end of the chain of a ledger that is whole."""
+    (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if found != "ok":
+        raise BrokenChainError(f"SQLite says: {found}")
+    if _objects(connection) != _own_objects():
+        raise BrokenChainError("its tables or triggers are not those of a ledger")
+    return verify(connection)
+
+
+def _objects(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
+    query = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
+    return connection.execute(query).fetchall()
 
 
 @cache
-def _own_objects(version: int) -> list[tuple[str, str]]:
+def _own_objects() -> list[tuple[str, ...]]:
     """The tables and triggers of every ledger: one without its triggers is not trusted."""
-    if version not in VERSIONS:  # it was looked at before; somebody changes it now
-        return []
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.executescript(_schema(version))
+        connection.executescript(_schema())
         return _objects(connection)
 
 
@@ -276,6 +299,9 @@ def told(path: Path, after: str = "") -> Iterator[None]:
     """Say in words what went wrong with a file."""
     try:
         yield
+    except (BrokenChainError, UnicodeDecodeError) as error:  # the latter in SQLite's own message
+        reason = str(error) if str(error).isprintable() else repr(str(error))
+        raise LedgerError(f"{path}: {DAMAGED.format(f': {reason}')}") from error
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         raise LedgerError(f"{path}: {_CAUSES.get(code, error)}{after}") from error

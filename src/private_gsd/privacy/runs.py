@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from private_gsd.errors import BudgetError, LedgerError, NotKeptError
 from private_gsd.privacy.budget import units_to_rho
 from private_gsd.privacy.ledger import check_line, now
+from private_gsd.privacy.ledger_chain import append, next_id
 
 if TYPE_CHECKING:
     import sqlite3
@@ -51,9 +52,7 @@ class LedgerRun:
             account = self.ledger.find(connection, self.dataset)
             known = self._known(connection)
             if known is None and units <= account.remaining:
-                connection.execute(
-                    "INSERT INTO runs VALUES (?, ?, ?, ?)", (self.run, self.dataset, units, now())
-                )
+                append(connection, "runs", self.run, self.dataset, units, now())
         if known is None and units > account.remaining:
             raise BudgetError(self.ledger.refusal(account, units))
         if known is not None and known != (self.dataset, units):
@@ -74,7 +73,7 @@ class LedgerRun:
             self._require_known(connection)
             held = self._held(connection)
             if not self._is_given_back(connection):
-                connection.execute("INSERT INTO given_back VALUES (?, ?)", (self.run, now()))
+                append(connection, "given_back", self.run, now())
         return held
 
     def charge(self, step: str, units: int, mechanism: str, groups: Sequence[str]) -> Charge:
@@ -96,8 +95,7 @@ class LedgerRun:
                     (self.dataset, f"{self.run} {step}", mechanism, groups, units),
                     self._held(connection),
                 )
-                values = (charge.id, self.run, step)
-                connection.execute("INSERT INTO steps VALUES (?, ?, ?)", values)
+                append(connection, "steps", charge.id, self.run, step)
             elif (charge.units, charge.mechanism, charge.groups) != (
                 units,
                 mechanism,
@@ -113,10 +111,8 @@ class LedgerRun:
                     "kept, and is not in the release; to draw it again would be to release it "
                     "twice for one charge. Go on with the release that has it, or begin anew"
                 )
-            connection.execute(
-                "INSERT INTO attempts (charge, attempt, at) VALUES (?, ?, ?)",
-                (charge.id, self.attempt, now()),
-            )
+            number = next_id(connection, "attempts")
+            append(connection, "attempts", number, charge.id, self.attempt, now())
         return charge
 
     def keep(self, step: str, digest: str) -> None:
@@ -140,7 +136,7 @@ class LedgerRun:
                     f"{self.ledger.path}: another process goes on with run {self.run!r} at "
                     f"{step!r}; what was drawn here is thrown away, and nothing of it was released"
                 )
-            connection.execute("INSERT INTO kept VALUES (?, ?, ?)", (charge.id, digest, now()))
+            append(connection, "kept", charge.id, digest, now())
 
     def kept(self, step: str) -> str | None:
         """The digest of what a step drew, if that was kept."""
