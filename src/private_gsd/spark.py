@@ -37,6 +37,8 @@ BATCH_ROWS = 65_536
 # Counts in a block: what one task of the second step holds of each partition at a time.
 BLOCK = 2**18
 HEAD = -1
+# The types that counts travel in, by NumPy's letters; sums may be negative.
+PACKED = "BbHhIiq"
 RESULT = "block int, data binary"
 
 
@@ -166,8 +168,11 @@ def _local(batch: pa.RecordBatch, encoder: Encoder) -> pa.RecordBatch:
 
 def _packed(counts: NDArray[np.int64]) -> bytes:
     """Counts in as few bytes as they need: the smallest type that holds them, compressed."""
-    kind = np.min_scalar_type(int(counts.max()))
-    return kind.char.encode() + zlib.compress(counts.astype(kind).tobytes(), 1)
+    least, largest = int(counts.min()), int(counts.max())
+    kind = next(
+        kind for kind in PACKED if np.iinfo(kind).min <= least and largest <= np.iinfo(kind).max
+    )
+    return kind.encode() + zlib.compress(counts.astype(kind).tobytes(), 1)
 
 
 def _unpacked(data: Any) -> NDArray[np.int64]:

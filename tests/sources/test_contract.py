@@ -18,6 +18,8 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from private_gsd import (
     Integer,
@@ -33,11 +35,14 @@ from private_gsd import spark as on_spark
 from private_gsd.encoding import Encoder
 from private_gsd.errors import DataError, SourceError
 from private_gsd.workloads import (
+    Sums,
+    Workload,
     categorical_marginals,
     random_halfspaces,
     random_prefixes,
     tree_marginals,
 )
+from private_gsd.workloads.sums import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,6 +138,43 @@ def test_the_same_counts(kind: Callable[[pa.Table], Any]) -> None:
     assert found.rows == expected.rows == 3000
     np.testing.assert_array_equal(found.counts, expected.counts)
     assert open_source(data, SCHEMA).count() == 3000
+
+
+def test_the_same_sums_below_zero(kind: Callable[[pa.Table], Any]) -> None:
+    """Negative factors, one block with sums of both signs, and all widths of whole numbers."""
+    parts = [
+        [Part(-1, None)],  # -3,000
+        [Part(-1, None, "age = 30")],
+        [Part(-1, None, "sex = 'female'"), Part(1, None, "sex = 'male'")],
+        [Part(-(2**20), "age")],  # about -10^12
+        [Part(7, "age"), Part(-9, "income", "age < 40")],
+    ]
+    table = TABLE.select(["age", "sex", "income"])
+    schema = SCHEMA.select(["age", "sex", "income"])
+    expected = []
+    steps = {}
+    for name in ("age", "income"):
+        low, high = schema[name].bounds
+        numbers = table[name].to_numpy(zero_copy_only=False).astype(float)
+        steps[name] = np.floor(np.nan_to_num((numbers - low) * (1000 / (high - low))) + 0.5)
+    ages = table["age"].to_numpy(zero_copy_only=False)
+    sexes = np.array(table["sex"].to_pylist())
+    met = {
+        "": np.ones(3000, bool),
+        "age = 30": ages == 30,
+        "age < 40": ages < 40,
+        "sex = 'female'": sexes == "female",
+        "sex = 'male'": sexes == "male",
+    }
+    for query in parts:
+        total = 0
+        for factor, column, where in query:
+            each = 1 if column is None else steps[column]
+            total += factor * int((met[where] * each).sum())
+        expected.append(total)
+    assert min(expected) < -(2**31)
+    workload = Workload(schema, (Sums(schema, parts),))
+    np.testing.assert_array_equal(answer(workload, kind(table)).counts, expected)
 
 
 def with_bad_rows() -> pa.Table:
@@ -317,12 +359,38 @@ def test_spark_adds_up_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(counts, answer(WORKLOAD, TABLE).counts)
 
 
-@pytest.mark.parametrize("largest", [1, 255, 256, 2**16, 2**32, 2**62])
+@pytest.mark.parametrize("largest", [1, 255, 256, 2**16, 2**32, 2**62, -1, -129, -(2**40)])
 def test_counts_travel_in_few_bytes(largest: int) -> None:
     counts = np.array([0, 3, largest, 0] * 1000)
     packed = on_spark._packed(counts)
     np.testing.assert_array_equal(on_spark._unpacked(packed), counts)
     assert len(packed) < 400
+
+
+EDGES = [
+    sign * 2**power + more
+    for sign in (-1, 1)
+    for power in (7, 8, 15, 16, 31, 32)
+    for more in (-1, 0, 1)
+]
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.integers(-(2**63), 2**63 - 1),
+            st.sampled_from([*EDGES, -(2**63), 2**63 - 1, 0, -1]),
+            st.integers(-300, 300),
+        ),
+        min_size=1,
+    )
+)
+def test_counts_arrive_as_they_were_packed(counts: list[int]) -> None:
+    given = np.array(counts, dtype=np.int64)
+    found = on_spark._unpacked(on_spark._packed(given))
+    assert found.dtype == np.int64
+    assert found.flags.writeable  # others are added to it
+    np.testing.assert_array_equal(found, given)
 
 
 def test_a_type_that_does_not_fit_in_spark(made: Made) -> None:
