@@ -26,7 +26,6 @@ from private_gsd.genetic.domain import random_table
 from private_gsd.genetic.objective import Objective
 from private_gsd.genetic.sweeps import island_number
 from private_gsd.kernels import search as search_kernels
-from private_gsd.kernels.compiling import DIGEST
 from private_gsd.measurement import Measurements
 from private_gsd.workloads import Conjunctions, Workload
 from tests.genetic.test_edits import FAMILIES, SCHEMA, measured
@@ -479,12 +478,6 @@ def test_compiling_is_reported_apart() -> None:
     whole = time.perf_counter() - begin
     assert evolution.compile_seconds > 0
     assert evolution.seconds + evolution.compile_seconds <= whole
-
-
-def test_kernels_are_cached_under_a_digest_of_all_of_them() -> None:
-    for name in ("sweep", "sweep_together", "swap", "commit", "score_edits", "make_edits"):
-        cache = getattr(search_kernels, name)._cache
-        assert cache._cache_file._source_stamp == DIGEST
 
 
 def test_one_column_needs_no_kernels_of_its_own() -> None:

@@ -1,31 +1,27 @@
-"""Compiling: Numba, with a cache on disk that notices a change in any kernel.
-
-Numba looks only at the file of the function it compiles, and kernels call kernels of other files:
-after an upgrade, old code could be loaded. So the cache of each is stamped with a digest of all.
-"""
+"""Compiling: what Numba is told of kernels and of their parts."""
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numba
 from numba.extending import overload
 
+from private_gsd.kernels.caching import KernelCache
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _njit: Any = numba.njit  # its stubs do not know all of its options
-_SOURCES = sorted(Path(__file__).parent.glob("*.py"))
-DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
 
 
 def kernel(function: Callable[..., Any]) -> Any:
     """A function that is compiled when it is first called, and runs without Python's lock."""
-    dispatcher = _njit(nogil=True, cache=True)(function)
-    dispatcher._cache._cache_file._source_stamp = DIGEST
+    dispatcher = _njit(nogil=True)(function)
+    with suppress(OSError):  # of a source that cannot be read, as in an archive, nothing is kept
+        dispatcher._cache = KernelCache(function)
     return dispatcher
 
 

@@ -1,0 +1,135 @@
+"""Caching: compiled kernels on disk, where no damage and no full disk can hurt a run.
+
+An entry is one file: a digest, and a pickle of the machine code. The digest covers the pickle, the
+sources and the versions of all that compiled it, and is checked before anything is unpickled or
+loaded: an entry that is torn, altered or of another version is not there, and is compiled again.
+What cannot be read or written for any other reason (a full disk, a folder without permission, a
+folder in the place of a file) is not there either. A digest is no signature: whoever may write to
+these folders may run code as the user, as with Python's own ``__pycache__``.
+
+Entries are looked for in all of these folders, and kept in the first that can be written: the one
+that ``NUMBA_CACHE_DIR`` names, ``__pycache__`` beside the source, and the user's cache folder.
+Where none can be written, kernels are compiled by every process that needs them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+import pickle
+import secrets
+import stat
+import sys
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numba
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# Numba's own types do not know all of these.
+_config: Any = numba.config
+_dumps: Any = dumps
+_rebuild: Any = CompileResult._rebuild
+_SOURCES = sorted(Path(__file__).parent.glob("*.py"))
+# Kernels call kernels of other files: after an upgrade, old code must not be loaded.
+DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
+SIZE = hashlib.sha256().digest_size
+
+
+class KernelCache(NullCache):
+    """The compiled forms of one kernel; what Numba asks for them, and gives them to.
+
+    Args:
+        function: The kernel in Python.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._source = Path(inspect.getfile(function))
+        self._name = f"{self._source.stem}.{function.__qualname__}"
+        versions = (numba.__version__, sys.version, DIGEST)
+        stamp = repr((*versions, self._name, _digest_of(self._source)))
+        self._stamp = stamp.encode()
+
+    @property
+    def cache_path(self) -> str | None:
+        """Where entries are looked for first."""
+        return str(next(self._folders()))
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What was compiled for a signature; nothing, if it is not there as it was written."""
+        target_context.refresh()
+        key = sig, target_context.codegen().magic_tuple()
+        for folder in self._folders():
+            # Whatever is wrong with an entry, the kernel can be compiled.
+            with suppress(Exception):
+                content = _read(folder / self._file(key))
+                if content[:SIZE] == self._digest(content[SIZE:]):
+                    known, data = pickle.loads(content[SIZE:])
+                    if known == key:
+                        return _rebuild(target_context, *data)
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled for a signature, if that is possible anywhere."""
+        if data.library.has_dynamic_globals or any(not each.can_cache for each in data.lifted):
+            return
+        key = sig, data.codegen.magic_tuple()
+        with suppress(Exception):
+            content = _dumps((key, data._reduce()))
+            for folder in self._folders():
+                with suppress(OSError):
+                    _write(folder / self._file(key), self._digest(content) + content)
+                    return
+
+    def _digest(self, content: bytes) -> bytes:
+        return hashlib.sha256(self._stamp + content).digest()
+
+    def _file(self, key: tuple[Any, ...]) -> str:
+        """A name for a signature and a processor; two of the same name replace one another."""
+        number = hashlib.sha256(repr(key).encode()).hexdigest()[:24]
+        return f"{self._name}-{number}.{sys.implementation.cache_tag}.kernel"
+
+    def _folders(self) -> Iterator[Path]:
+        """Where entries may be."""
+        mine = f"private_gsd-{DIGEST[:16]}"
+        if _config.CACHE_DIR:
+            yield Path(_config.CACHE_DIR) / mine
+        yield self._source.parent / "__pycache__"
+        with suppress(RuntimeError):  # nobody's home is known
+            yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / mine
+
+
+@lru_cache
+def _digest_of(source: Path) -> str:
+    return hashlib.sha256(source.read_bytes()).hexdigest()
+
+
+def _read(path: Path) -> bytes:
+    """A file's content; anything but a file is refused, before a pipe could be waited for."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(f"{path}: is no file")
+        return file.read()
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, whoever else writes it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with new.open("xb") as file:
+            file.write(content)
+        new.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            new.unlink()
+        raise
