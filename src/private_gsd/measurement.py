@@ -12,9 +12,8 @@ import io
 import json
 import operator
 import os
+import re
 import secrets
-import zipfile
-import zlib
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,9 +24,17 @@ import numpy as np
 from private_gsd.errors import MeasurementError, NotKeptError, SchemaError, WorkloadError
 from private_gsd.privacy.release import MAX_ROWS, NoisyTotal, Selection, release_counts
 from private_gsd.schema import Schema
+from private_gsd.untrusted import (
+    MAX_ARRAYS,
+    MAX_DOCUMENT,
+    load_arrays,
+    parse_json,
+    read_file,
+    to_json,
+)
 from private_gsd.workloads import Neighbours, Workload, categorical_marginals
 from private_gsd.workloads.checks import group_numbers
-from private_gsd.workloads.serial import dump_workload, load_workload
+from private_gsd.workloads.serial import ARRAY_NAMES, dump_workload, load_workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -42,6 +49,15 @@ if TYPE_CHECKING:
 
 FORMAT = "private-gsd measurements"
 VERSION = 1
+# The name of a file of arrays; a name from a document is no path.
+ARRAYS = re.compile(r"arrays-[0-9a-f]{16}\.npz")
+
+
+# What making sense of an unsound document may raise.
+UNSOUND = (
+    *(LookupError, TypeError, AttributeError, ValueError, ArithmeticError, MemoryError),
+    *(RecursionError, SchemaError, WorkloadError),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +104,11 @@ class Measurements:
             raise MeasurementError("counts and scales must be finite, and scales positive")
         if not isinstance(self.private, bool):
             raise MeasurementError(f"private must be true or false, not {self.private!r}")
+        if self.private and self.workload.schema.drafted:
+            raise MeasurementError(
+                "the schema is a draft, learned from the data, so measurements by it are not "
+                "private; replace it by public knowledge, or say private=False"
+            )
         if self.neighbours not in get_args(Neighbours):
             raise MeasurementError(f"unknown neighbours {self.neighbours!r}")
         object.__setattr__(self, "rows", check_rows(self.rows))
@@ -186,20 +207,19 @@ class Measurements:
             "arrays_sha256": digest,
         }
         document["sha256"] = _checksum(document)
-        text = json.dumps(document, indent=1, ensure_ascii=False)
         try:
             make_folder(folder)
             old = _arrays_named(folder)
             write_durably(folder / f"arrays-{digest[:16]}.npz", content)
-            publish(folder / "measurements.json", text.encode(), before or (lambda _: None))
+            publish(folder / "measurements.json", to_json(document), before or (lambda _: None))
         except OSError as error:
             raise MeasurementError(f"{folder}: cannot be written: {error.strerror}") from None
         except NotKeptError:
             Measurements.tidy(folder)
             raise
-        if old not in (None, document["arrays"]):
+        if old is not None and old != document["arrays"]:
             with suppress(OSError):  # the new ones are in place, whatever happens to the old
-                (folder / str(old)).unlink()
+                (folder / old).unlink()
 
     @staticmethod
     def tidy(folder: str | Path) -> None:
@@ -219,25 +239,26 @@ class Measurements:
         except OSError as error:
             raise MeasurementError(f"{folder}: cannot be tidied: {error.strerror}") from None
 
+    @staticmethod
+    def files(folder: str | Path) -> list[str]:
+        """The names of the files that ``save`` wrote; the document of the folder must be whole."""
+        try:
+            return ["measurements.json", str(_document_of(Path(folder))["arrays"])]
+        except (OSError, *UNSOUND) as error:
+            raise MeasurementError(f"{folder}/measurements.json: cannot be read: {error}") from None
+
     @classmethod
     def load(cls, folder: str | Path) -> Measurements:
         """Read what ``save`` wrote, and refuse anything else."""
         folder = Path(folder)
         path = folder / "measurements.json"
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-            if document["format"] != FORMAT or document["version"] != VERSION:
-                raise MeasurementError(
-                    f"{path}: expected {FORMAT!r} of version {VERSION}, "
-                    f"found {document['format']!r} of version {document['version']!r}"
-                )
-            if document["sha256"] != _checksum(document):
-                raise MeasurementError(f"{path}: was changed or is torn")
-            content = (folder / Path(document["arrays"]).name).read_bytes()
+            document = _document_of(folder)
+            arrays = folder / document["arrays"]
+            content = read_file(arrays, MAX_ARRAYS)
             if hashlib.sha256(content).hexdigest() != document["arrays_sha256"]:
-                raise MeasurementError(f"{folder}: {document['arrays']} was changed or is torn")
-            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                values = dict(arrays)
+                raise MeasurementError(f"{arrays}: was changed or is torn")
+            values = load_arrays(content, f"counts|scales|{ARRAY_NAMES}")
             schema = Schema.from_toml(document["schema"])
             return cls(
                 load_workload(schema, document["families"], values),
@@ -252,19 +273,7 @@ class Measurements:
             raise MeasurementError(f"{error.filename}: no such file") from None
         except OSError as error:
             raise MeasurementError(f"{folder}: cannot be read: {error.strerror}") from None
-        except (
-            LookupError,
-            TypeError,
-            AttributeError,
-            ValueError,  # JSON and Unicode errors are such
-            ArithmeticError,
-            MemoryError,
-            RecursionError,
-            zipfile.BadZipFile,
-            zlib.error,
-            SchemaError,
-            WorkloadError,
-        ) as error:
+        except UNSOUND as error:
             raise MeasurementError(f"{path}: not whole: {error}") from None
 
 
@@ -344,13 +353,29 @@ def _checksum(document: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
+def _document_of(folder: Path) -> dict[str, Any]:
+    """The document of a folder: of our format, whole, and naming a file of arrays beside it."""
+    path = folder / "measurements.json"
+    document: dict[str, Any] = parse_json(read_file(path, MAX_DOCUMENT))
+    if document["format"] != FORMAT or document["version"] != VERSION:
+        raise MeasurementError(
+            f"{path}: expected {FORMAT!r} of version {VERSION}, "
+            f"found {document['format']!r:.80} of version {document['version']!r:.80}"
+        )
+    if document["sha256"] != _checksum(document):
+        raise MeasurementError(f"{path}: was changed or is torn")
+    if not ARRAYS.fullmatch(document["arrays"]):
+        raise MeasurementError(f"{path}: names {document['arrays']!r:.80} as its file of arrays")
+    return document
+
+
 def _arrays_named(folder: Path) -> str | None:
-    """The file of arrays that the folder's document names, if there is one."""
+    """The file of arrays that the folder's document names, if the document is whole."""
     try:
-        named = json.loads((folder / "measurements.json").read_text(encoding="utf-8"))["arrays"]
-        return Path(named).name
-    except (OSError, ValueError, LookupError, TypeError):
+        named: str = _document_of(folder)["arrays"]
+    except (OSError, MeasurementError, *UNSOUND):
         return None
+    return named
 
 
 def make_folder(folder: Path) -> None:

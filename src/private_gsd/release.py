@@ -12,9 +12,11 @@
     synthetic.parquet    the synthetic table
     privacy.json         what was promised and spent
 
-Every file is written whole or not at all. None holds a row of the data or an exact count. A saved
-release has no ``run.json``. The ledger of a run that was given none lies beside the folder: a copy
-of the folder then has no ledger of its own to draw under.
+Every file is written whole or not at all. None holds a row of the data or an exact count.
+``release.json`` lists the files of the release with their checksums (see ``manifest``) and has one
+of its own; every file is held against it when it is read. A saved release has no ``run.json``. The
+ledger of a run that was given none lies beside the folder: a copy of the folder then has no ledger
+of its own to draw under.
 """
 
 from __future__ import annotations
@@ -22,11 +24,9 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import io
-import json
 import os
 import platform
 import shutil
-import zipfile
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -34,12 +34,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
 
 from private_gsd.encoding import Encoder
-from private_gsd.errors import MeasurementError, ReleaseError, SchemaError, WorkloadError
+from private_gsd.errors import MeasurementError, ReleaseError
+from private_gsd.manifest import DOCUMENT, INPUTS, OPTIONAL, OUTPUTS, Manifest
 from private_gsd.markup import html_table
 from private_gsd.measurement import (
+    UNSOUND,
     Measurements,
     check_rows,
     digest_of,
@@ -50,7 +51,19 @@ from private_gsd.measurement import (
 )
 from private_gsd.privacy.release import NoisyTotal
 from private_gsd.schema import Schema
-from private_gsd.workloads.serial import dump_workload, load_workload
+from private_gsd.synthetic_file import check_size, read_table, table_bytes
+from private_gsd.untrusted import (
+    MAX_ARRAYS,
+    MAX_DOCUMENT,
+    load_array,
+    load_arrays,
+    parse_json,
+    read_file,
+    seal,
+    to_json,
+    unseal,
+)
+from private_gsd.workloads.serial import ARRAY_NAMES, dump_workload, load_workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,14 +76,8 @@ if TYPE_CHECKING:
     Before = Callable[[str], object]
 
 # What reading a damaged file may raise.
-DAMAGED = (
-    *(OSError, EOFError, ValueError, LookupError, TypeError, AttributeError, zipfile.BadZipFile),
-    *(SchemaError, WorkloadError, pa.ArrowException),
-)
-INPUTS = ("schema.toml", "workload.json", "workload.npz")
-OUTSIDE = "evidence/measurements.json"
-# Settings that say what was claimed.
-CLAIMS = ("totals", "derived")
+DAMAGED = (OSError, *UNSOUND, MeasurementError, pa.ArrowException)
+OUTSIDE = f"evidence/{DOCUMENT}"
 # What was drawn, and where it is kept.
 KEPT = {
     "total": "total.json",
@@ -80,7 +87,9 @@ KEPT = {
 # What run.json says, and of what kind it is.
 RUN: dict[str, Any] = {"run": str, "ledger": str, "data": str | None, "opened": bool}
 FORMAT = "private-gsd release"
-VERSION = 1
+VERSION = 2
+# A workload whose document is larger could be paid for, and not be read again.
+MAX_WORKLOAD = MAX_DOCUMENT // 4
 
 
 class Release:
@@ -124,34 +133,47 @@ class Release:
             outside: Measurements made elsewhere.
         """
         self.check_free()
+        check_size(workload.schema, settings["rows"])
         families, arrays = dump_workload(workload)
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **arrays)
+        questions = to_json({"families": families})
+        if len(questions) > MAX_WORKLOAD or len(buffer.getvalue()) > MAX_ARRAYS // 4:
+            raise ReleaseError(
+                f"{self.folder}: the workload takes {len(questions) + len(buffer.getvalue()):,} "
+                "bytes, too many for a release; ask fewer queries"
+            )
+        names = [*INPUTS]
         with self._writing():
             write_durably(self.folder / "schema.toml", workload.schema.to_toml().encode())
             write_durably(self.folder / "workload.npz", buffer.getvalue())
-            self._write("workload.json", {"families": families})
-            self._write("run.json", run)
+            write_durably(self.folder / "workload.json", questions)
             if outside is not None:
-                outside.save(self.folder / "evidence")
+                folder = self._subfolder("evidence")
+                outside.save(folder)
+                names += self._named(folder)
             document = {
                 "format": FORMAT,
                 "version": VERSION,
                 "complete": False,
+                "run": run["run"],
                 "settings": settings,
-                "inputs_sha256": self._inputs(settings),
                 "software": _software(),
+                "files": Manifest.of(self.folder, names).document(),
             }
-            self._write("release.json", document)
+            write_durably(self.folder / "run.json", seal(run))
+            write_durably(self.folder / "release.json", seal(document))
 
     @property
     def is_one(self) -> bool:
         """Whether the folder holds a release, whatever else is wrong with it."""
         try:
-            document = self._read("release.json")
-        except ReleaseError:
+            document = parse_json(read_file(self.folder / "release.json", MAX_DOCUMENT))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except (OSError, ValueError):
             return True
-        return document is not None and document.get("format") == FORMAT
+        return not isinstance(document, dict) or document.get("format") == FORMAT
 
     def check_free(self) -> None:
         """Refuse a folder that holds a release, or anything that could be taken for one."""
@@ -174,25 +196,9 @@ class Release:
                 "folder of its own"
             )
 
-    def _inputs(self, settings: dict[str, Any]) -> str:
-        """A digest of what the run is about."""
-        names = [*INPUTS]
-        if (self.folder / OUTSIDE).exists():
-            names.append(OUTSIDE)
-        parts = [digest_of(self.folder / name) for name in names]
-        claims = {name: settings.get(name) for name in CLAIMS if settings.get(name)}
-        if claims:
-            parts.append(json.dumps(claims, sort_keys=True))
-        return hashlib.sha256(" ".join(parts).encode()).hexdigest()
-
     def check_inputs(self) -> None:
-        """Refuse to go on with another schema or workload than the run began with."""
-        with self._reading():
-            if self._inputs(self.settings) != self._document.get("inputs_sha256"):
-                raise ReleaseError(
-                    f"{self.folder}: the schema, the workload or what was claimed was changed "
-                    "since the run began; put it back, or begin anew"
-                )
+        """Refuse to go on with another schema, workload or claim than the run began with."""
+        self._manifest.check(self.folder, but=OUTPUTS)
 
     def discard(self) -> None:
         """Remove what ``begin`` wrote, where nothing was paid for."""
@@ -211,7 +217,7 @@ class Release:
                 recover(self.folder / name, kept_at)
             for path in self.folder.glob(".*.tmp"):
                 path.unlink()
-        Measurements.tidy(self.folder / "measurements")
+        Measurements.tidy(self._subfolder("measurements"))
 
     def digest(self, kind: str) -> str:
         """Of the "total", the "epochs" or the "measurements", as they were kept."""
@@ -222,14 +228,9 @@ class Release:
     def load(cls, folder: str | Path) -> Release:
         """Open a release, complete or not; anything else is refused."""
         release = cls(folder)
-        document = release._read("release.json")
-        if document is None:
-            raise ReleaseError(f"{release.folder}: holds no release (there is no release.json)")
-        if document.get("format") != FORMAT or document.get("version") != VERSION:
-            raise ReleaseError(
-                f"{release.folder}: expected {FORMAT!r} of version {VERSION}, found "
-                f"{document.get('format')!r} of version {document.get('version')!r}"
-            )
+        # A synthetic table that is gone can be made again, of the measurements.
+        gone = () if release.finished else ("synthetic.parquet",)
+        release._manifest.check(release.folder, but=gone)
         return release
 
     @contextmanager
@@ -258,18 +259,20 @@ class Release:
     @property
     def run(self) -> dict[str, Any]:
         """What only the run needs; a release that was handed on has none."""
-        document = self._read("run.json")
+        document = self._unsealed("run.json")
         if document is None:
             raise ReleaseError(f"{self.folder}: has no run.json, and so no run to go on with")
         for name, kind in RUN.items():
             if not isinstance(document.get(name), kind):
                 raise ReleaseError(f"{self.folder}: run.json is damaged: {name!r}")
+        if document["run"] != self._document["run"]:
+            raise ReleaseError(f"{self.folder}: run.json is of another release; put its own back")
         return document
 
     @property
     def complete(self) -> bool:
         """Whether the run came to its end."""
-        return bool(self._document["complete"])
+        return self._document["complete"] is True
 
     @property
     def finished(self) -> bool:
@@ -279,33 +282,30 @@ class Release:
     @property
     def schema(self) -> Schema:
         """The public schema."""
-        return Schema.read(self.folder / "schema.toml")
+        with self._reading("schema.toml"):
+            return Schema.from_toml(self._listed("schema.toml").decode())
 
     @property
     def workload(self) -> Workload:
         """The questions."""
-        document = self._read("workload.json")
-        try:
-            with np.load(self.folder / "workload.npz", allow_pickle=False) as arrays:
-                return load_workload(self.schema, (document or {})["families"], dict(arrays))
-        except DAMAGED as error:
-            raise ReleaseError(f"{self.folder}: the workload cannot be read: {error}") from None
+        schema = self.schema
+        with self._reading("workload.json"):
+            families = parse_json(self._listed("workload.json"))["families"]
+            arrays = load_arrays(self._listed("workload.npz"), ARRAY_NAMES)
+            return load_workload(schema, families, arrays)
 
     @property
     def privacy(self) -> dict[str, Any]:
         """What was promised and spent."""
-        record = self._read("privacy.json")
-        if record is None:
+        if not self.complete:
             raise ReleaseError(f"{self.folder}: not complete yet, and so without a privacy record")
-        spent = record.get("spent")
-        numbers = [record.get("delta"), *(spent.values() if isinstance(spent, dict) else [None])]
-        if not (
-            all(isinstance(number, int | float) for number in numbers)
-            and isinstance(spent, dict)
-            and {"rho", "epsilon"} <= set(spent)
-            and {"dataset", "neighbours", "private"} <= set(record)
-        ):
-            raise ReleaseError(f"{self.folder}: privacy.json is damaged")
+        with self._reading("privacy.json"):
+            record: dict[str, Any] = parse_json(self._listed("privacy.json"))
+            spent = record["spent"]
+            numbers = [record["delta"], spent["rho"], spent["epsilon"]]
+            sound = all(isinstance(number, int | float) for number in numbers)
+            if not sound or not {"dataset", "neighbours", "private"} <= set(record):
+                raise ValueError("is damaged")
         return record
 
     @property
@@ -316,11 +316,9 @@ class Release:
                 f"{self.folder}: has no synthetic table yet; 'private-gsd resume {self.folder}' "
                 "goes on"
             )
-        path = self.folder / "synthetic.parquet"
-        with self._reading():
-            if digest_of(path) != self._document.get("synthetic_sha256"):
-                raise ReleaseError(f"{path}: was changed or is torn")
-            return pyarrow.parquet.read_table(path)
+        schema = self.schema
+        with self._reading("synthetic.parquet"):
+            return read_table(self._listed("synthetic.parquet"), schema, self.settings["rows"])
 
     @property
     def matrix(self) -> Matrix:
@@ -330,17 +328,26 @@ class Release:
 
     def measurements(self) -> Measurements | None:
         """The noisy answers, if anything was measured."""
-        folder = self.folder / "measurements"
-        return Measurements.load(folder) if (folder / "measurements.json").exists() else None
+        return self._measurements("measurements")
 
     def outside(self) -> Measurements | None:
         """Measurements made elsewhere, if any were given."""
-        folder = self.folder / "evidence"
-        return Measurements.load(folder) if (self.folder / OUTSIDE).exists() else None
+        return self._measurements("evidence")
+
+    def _measurements(self, name: str) -> Measurements | None:
+        folder = self._subfolder(name)
+        if self.complete or name == "evidence":  # their checksums are known
+            if f"{name}/{DOCUMENT}" not in self._manifest.entries:
+                return None
+            for each in self._named(folder):
+                self._listed(each)
+        elif not (folder / DOCUMENT).exists():
+            return None
+        return Measurements.load(folder)
 
     def epochs(self) -> list[list[int]]:
         """The groups that were selected, epoch by epoch."""
-        document = self._read("epochs.json")
+        document = self._kept("epochs.json")
         epochs = [] if document is None else document.get("epochs")
         if not isinstance(epochs, list) or not all(
             isinstance(epoch, list) and all(type(group) is int for group in epoch)
@@ -354,47 +361,53 @@ class Release:
         path = self.folder / f"table-{epoch}.npy"
         if not path.exists():
             return None
-        with self._reading():
-            content = path.read_bytes()
-            digest, content = content[:64], content[64:]
-            if hashlib.sha256(content).hexdigest().encode() != digest:
-                raise ReleaseError(f"{path}: was changed or is torn")
-            values: Matrix = np.load(io.BytesIO(content), allow_pickle=False)
+        with self._reading(path.name):
+            content = read_file(path, MAX_ARRAYS)
+            if content[:64] != self._mark(epoch, content[64:]):
+                raise ReleaseError(f"{path}: was changed or is torn, or is of another run")
+            values: Matrix = load_array(content[64:])
         return values
+
+    def _mark(self, epoch: int, content: bytes) -> bytes:
+        """A checksum of a table that is right in its own place alone."""
+        place = f"{self._document['run']} {epoch} ".encode()
+        return hashlib.sha256(place + content).hexdigest().encode()
 
     def total(self) -> NoisyTotal | None:
         """The number of rows, if it was measured."""
-        document = self._read("total.json")
+        document = self._kept("total.json")
         if document is None:
             return None
         try:
             return NoisyTotal(
                 check_rows(document["rows"]), float(document["scale"]), document["private"] is True
             )
-        except (LookupError, TypeError, ValueError, MeasurementError):
+        except (*UNSOUND, MeasurementError):
             raise ReleaseError(f"{self.folder}: total.json is damaged") from None
 
     def keep_total(self, total: NoisyTotal, before: Before) -> None:
         """Keep the number of rows."""
         with self._writing():
-            publish(self.folder / KEPT["total"], _json(total._asdict()), before)
+            document = {"run": self._document["run"], **total._asdict()}
+            publish(self.folder / KEPT["total"], seal(document), before)
 
     def keep_epochs(self, epochs: list[list[int]], before: Before) -> None:
         """Keep which groups were selected."""
         with self._writing():
-            publish(self.folder / KEPT["epochs"], _json({"epochs": epochs}), before)
+            document = {"run": self._document["run"], "epochs": epochs}
+            publish(self.folder / KEPT["epochs"], seal(document), before)
 
     def keep_measurements(self, measurements: Measurements, before: Before) -> None:
         """Keep what was measured."""
-        measurements.save(self.folder / "measurements", before)
+        measurements.save(self._subfolder("measurements"), before)
 
     def keep_table(self, epoch: int, table: Matrix) -> None:
         """Keep a synthetic table, and the one before it."""
         buffer = io.BytesIO()
         np.save(buffer, table, allow_pickle=False)
-        digest = hashlib.sha256(buffer.getvalue()).hexdigest().encode()
+        mark = self._mark(epoch, buffer.getvalue())
         with self._writing():
-            write_durably(self.folder / f"table-{epoch}.npy", digest + buffer.getvalue())
+            write_durably(self.folder / f"table-{epoch}.npy", mark + buffer.getvalue())
             for old in self.folder.glob("table-*.npy"):
                 if old.stem not in (f"table-{epoch}", f"table-{epoch - 1}"):
                     old.unlink(missing_ok=True)
@@ -402,7 +415,7 @@ class Release:
     def note(self, **facts: Any) -> None:
         """Keep a fact about the run."""
         with self._writing():
-            self._write("run.json", {**self.run, **facts})
+            write_durably(self.folder / "run.json", seal({**self.run, **facts}))
 
     def save(self, folder: str | Path) -> Release:
         """Copy a complete release to another folder, which must not hold one."""
@@ -411,59 +424,105 @@ class Release:
         other = Release(folder)
         if (other.folder / "release.json").exists():
             raise ReleaseError(f"{other.folder}: holds a release already; choose another folder")
+        # The names are those that releases have, and all is whole before anything is copied.
+        manifest = self._manifest
+        manifest.check(self.folder)
         with other._writing():
             make_folder(other.folder)
-            names = ["schema.toml", "workload.npz", "workload.json", "total.json", "epochs.json"]
-            for folder_ in ("measurements", "evidence"):
-                path = self.folder / folder_ / "measurements.json"
-                if path.exists():
-                    arrays = json.loads(path.read_text())["arrays"]
-                    names += [f"{folder_}/{arrays}", f"{folder_}/measurements.json"]
+            for name in manifest.entries:
+                target = other.folder / name
+                if target.parent != other.folder:
+                    make_folder(other._subfolder(target.parent.name))
+                write_durably(target, manifest.read(self.folder, name))
             # The document comes last: without it there is no release.
-            names += ["synthetic.parquet", "privacy.json", "release.json"]
-            for path in (self.folder / name for name in names):
-                if path.name in ("total.json", "epochs.json") and not path.exists():
-                    continue
-                target = other.folder / path.relative_to(self.folder)
-                make_folder(target.parent)
-                write_durably(target, path.read_bytes())
+            write_durably(other.folder / "release.json", seal(self._document))
         return other
 
     def finish(self, table: pa.RecordBatch, privacy: dict[str, Any]) -> None:
         """Write the synthetic table and the privacy record, and say that all is there."""
-        buffer = io.BytesIO()
-        pyarrow.parquet.write_table(pa.Table.from_batches([table]), buffer)
-        content = buffer.getvalue()
+        inputs = [name for name in self._manifest.entries if name.startswith((*INPUTS, "evidence"))]
+        kept = [name for name in OPTIONAL if (self.folder / name).exists()]
+        measured = self._named(self._subfolder("measurements"))
         with self._writing():
-            write_durably(self.folder / "synthetic.parquet", content)
-            self._write("privacy.json", privacy)
-            digest = hashlib.sha256(content).hexdigest()
-            document = {**self._document, "complete": True, "synthetic_sha256": digest}
-            self._write("release.json", document)
+            write_durably(self.folder / "synthetic.parquet", table_bytes(table))
+            write_durably(self.folder / "privacy.json", to_json(privacy))
+            names = [*inputs, *kept, *measured, *OUTPUTS]
+            files = Manifest.of(self.folder, names).document()
+            document = {**self._document, "complete": True, "files": files}
+            write_durably(self.folder / "release.json", seal(document))
 
     @property
     def _document(self) -> dict[str, Any]:
-        document = self._read("release.json")
-        if document is None:
-            raise ReleaseError(f"{self.folder}: holds no release (there is no release.json)")
-        if not isinstance(document.get("settings"), dict) or "complete" not in document:
-            raise ReleaseError(f"{self.folder}: release.json is damaged")
-        return document
+        """What release.json says, if it is whole."""
+        path = self.folder / "release.json"
+        with self._reading("release.json"):
+            try:
+                content = read_file(path, MAX_DOCUMENT)
+            except FileNotFoundError:
+                raise ReleaseError(
+                    f"{self.folder}: holds no release (there is no release.json)"
+                ) from None
+            document = parse_json(content)
+            if not isinstance(document, dict):
+                raise ReleaseError(f"{path}: not what a release has there")
+            format_, number = document.get("format"), document.get("version")
+            if format_ != FORMAT or number != VERSION:
+                old = format_ == FORMAT and type(number) is int and number < VERSION
+                raise ReleaseError(
+                    f"{self.folder}: expected {FORMAT!r} of version {VERSION}, found "
+                    f"{format_!r:.80} of version {number!r:.80}"
+                    + ("; read it with the private-gsd that made it, or make it anew" * old)
+                )
+            document = unseal(content)
+            sound = isinstance(document.get("settings"), dict) and isinstance(
+                document.get("run"), str
+            )
+            if not sound or not isinstance(document.get("complete"), bool):
+                raise ReleaseError(f"{self.folder}: release.json is damaged")
+            return document
 
-    def _read(self, name: str) -> dict[str, Any] | None:
-        path = self.folder / name
-        try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, RecursionError) as error:
-            raise ReleaseError(f"{path}: cannot be read: {error}") from None
-        if not isinstance(document, dict):
-            raise ReleaseError(f"{path}: not what a release has there")
-        return document
+    @property
+    def _manifest(self) -> Manifest:
+        """The files that release.json lists."""
+        document = self._document
+        with self._reading("release.json"):
+            return Manifest.parse(document.get("files"), complete=document["complete"])
 
-    def _write(self, name: str, document: dict[str, Any]) -> None:
-        write_durably(self.folder / name, _json(document))
+    def _listed(self, name: str) -> bytes:
+        """A file that the manifest lists."""
+        return self._manifest.read(self.folder, name)
+
+    def _unsealed(self, name: str) -> dict[str, Any] | None:
+        """A document with its own checksum, if it is there."""
+        with self._reading(name):
+            try:
+                return unseal(read_file(self.folder / name, MAX_DOCUMENT))
+            except FileNotFoundError:
+                return None
+
+    def _kept(self, name: str) -> dict[str, Any] | None:
+        """What was drawn by this run, if it was."""
+        document = self._document
+        if document["complete"]:
+            if name not in self._manifest.entries:
+                return None
+            self._listed(name)
+        found = self._unsealed(name)
+        if found is not None and found.get("run") != document["run"]:
+            raise ReleaseError(f"{self.folder}: {name} is of another release; put its own back")
+        return found
+
+    def _subfolder(self, name: str) -> Path:
+        """A folder of measurements; a link to another place is refused."""
+        folder = self.folder / name
+        if folder.is_symlink():
+            raise ReleaseError(f"{folder}: is a symbolic link, and a release has none")
+        return folder
+
+    @staticmethod
+    def _named(folder: Path) -> list[str]:
+        """The names of the files of a folder of measurements."""
+        return [f"{folder.name}/{each}" for each in Measurements.files(folder)]
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -473,15 +532,12 @@ class Release:
             raise ReleaseError(f"{self.folder}: cannot be written: {error.strerror}") from None
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _reading(self, name: str = "") -> Iterator[None]:
         try:
             yield
         except DAMAGED as error:
-            raise ReleaseError(f"{self.folder}: cannot be read: {error}") from None
-
-
-def _json(document: dict[str, Any]) -> bytes:
-    return json.dumps(document, indent=1, ensure_ascii=False).encode()
+            where = self.folder / name if name else self.folder
+            raise ReleaseError(f"{where}: cannot be read: {error}") from None
 
 
 def _software() -> dict[str, str]:

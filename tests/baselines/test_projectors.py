@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -353,17 +352,6 @@ def test_jax_is_not_imported_unless_it_is_used() -> None:
     code = "import sys, private_gsd.cli; print({'jax', 'optax', 'mbi'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
-
-
-def test_older_releases_have_the_genetic_search(tmp_path: Path) -> None:
-    """A release that does not say was made before there was a choice."""
-    folder = tmp_path / "r"
-    Synthesizer(CENSUS, 1.0, rows=20, release=folder).fit(PEOPLE)
-    path = folder / "release.json"
-    document = json.loads(path.read_text())
-    assert document["settings"].pop("projector") == "gsd"
-    path.write_text(json.dumps(document))
-    assert Synthesizer.resume(folder).projector == "gsd"
 
 
 def test_noise_is_weighed_by_the_graphical_model() -> None:

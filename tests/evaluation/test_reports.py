@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from private_gsd.evaluation import evaluate, release_page
 from private_gsd.evaluation.figures import Series, bars, heat_map, histogram
 from private_gsd.markup import Markup, escape, html_table
 from tests.evaluation.tables import HOSTILE, SCHEMA, check_page, parts
+from tests.releases import reopen
 
 WATCHED = """
 import sys
@@ -149,9 +149,7 @@ def test_notebooks_show_what_things_are(folder: Path) -> None:
 
 def test_a_release_that_is_not_complete_shows_that(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "release", tmp_path / "half")
-    path = tmp_path / "half" / "release.json"
-    document = json.loads(path.read_text())
-    path.write_text(json.dumps({**document, "complete": False}))
+    reopen(tmp_path / "half")
     assert "not yet" in gsd.Release.load(tmp_path / "half")._repr_html_()
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from private_gsd.errors import BudgetError
+from private_gsd.errors import BudgetError, SchemaError
 from private_gsd.privacy.budget import GAUSSIAN, INSECURE
 from private_gsd.privacy.mechanisms import gaussian_scale, selection_scale
 from private_gsd.workloads.checks import group_numbers, whole
@@ -73,6 +73,7 @@ def release_counts(
         neighbours: Which tables count as neighbours; sets the sensitivity.
     """
     workload = exact.workload
+    _require_public(exact, noise)
     groups = group_numbers(groups, workload.num_groups).tolist()
     if len(groups) != len(units):
         raise BudgetError(f"{len(groups):,} groups need as many shares, not {len(units):,}")
@@ -110,6 +111,7 @@ def release_total(
     exact: ExactAnswers, units: int, *, accountant: Accountant, noise: NoiseSource
 ) -> NoisyTotal:
     """Measure the number of rows, which is not public where rows are added and removed."""
+    _require_public(exact, noise)
     scale = gaussian_scale(1.0, units, accountant.conversion)
     mechanism = _told(GAUSSIAN, noise)
     accountant.charge(units, mechanism, ["number of rows"], "add-remove")
@@ -147,6 +149,7 @@ def select_groups(
     """
     # All of this before the charge, and the shares most of all: the sensitivity of a score is one
     # because they are shares, and rounding rows times them cannot overflow.
+    _require_public(exact, noise)
     candidates, k, expected = _selectable(exact, shares, rows, candidates, k)
     scale = selection_scale(units, k)
     accountant.charge(
@@ -204,6 +207,7 @@ def select_by_distance(
         neighbours: Which tables count as neighbours; sets the sensitivity.
     """
     # All of this before the charge, as above.
+    _require_public(exact, noise)
     candidates, k, expected = _selectable(exact, shares, rows, candidates, k)
     weighed, taken = _public(len(candidates), weights, penalties)
     squares = exact.workload.squared_sensitivities(neighbours)[candidates]
@@ -262,6 +266,16 @@ def _public(
         raise BudgetError("penalties must be numbers of at least 0")
     cut = np.rint(np.minimum(taken, LARGEST_DISTANCE)).astype(np.int64)
     return np.array(checked, dtype=np.int64), cut
+
+
+def _require_public(exact: ExactAnswers, noise: NoiseSource) -> None:
+    """Refuse a drafted schema, which noise does not hide, unless nothing is called private."""
+    if noise.private and exact.workload.schema.drafted:
+        raise SchemaError(
+            "the schema is a draft: its values and bounds were learned from the data, and whatever "
+            "is measured by it would disclose them; replace them by public knowledge, and delete "
+            "the line 'drafted = true'"
+        )
 
 
 def _told(mechanism: str, noise: NoiseSource) -> str:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
     Arrays = dict[str, NDArray[Any]]
 
+# The names of a workload's arrays, as a regular expression.
+ARRAY_NAMES = r"family\d{1,6}_(category|value|numbers|thresholds|indices|coefficients)"
+
 
 def dump_workload(workload: Workload) -> tuple[list[dict[str, Any]], Arrays]:
     """The families of a workload, as values for JSON and arrays with names."""

@@ -1,0 +1,156 @@
+"""Files that somebody else may have written: read within bounds, never through links.
+
+Everything here raises ``ValueError`` (or ``OSError``) and nothing else; callers name the file.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import stat
+import struct
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+# No document and no file of arrays is larger. Arrays are stored as they are, so that reading them
+# takes as much memory as the file has bytes; JSON may take twenty times as much.
+MAX_DOCUMENT = 2**28
+MAX_ARRAYS = 2**32 - 1
+# JSON knows whole numbers of any length; ours fit into 64 bits.
+MAX_DIGITS = 40
+# Room for the names of about ten thousand arrays.
+MAX_DIRECTORY = 2**20
+
+
+def read_file(path: Path, limit: int) -> bytes:
+    """The content of a plain file; a link, a pipe or a larger file is refused.
+
+    Args:
+        path: The file. Its folder may be reached by links, the file itself may not be one.
+        limit: The most bytes that it may have.
+    """
+    try:
+        # A pipe would otherwise wait for somebody to write.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ValueError("is a symbolic link, not a file") from None
+        raise
+    with os.fdopen(descriptor, "rb") as file:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
+            raise ValueError("is not a plain file")
+        content = file.read(limit + 1) if about.st_size <= limit else b""
+        if len(content) > limit or about.st_size > limit:
+            raise ValueError(f"has more than the {limit:,} bytes allowed")
+    return content
+
+
+def parse_json(content: bytes | str) -> Any:
+    """A JSON document."""
+    try:
+        text = content if isinstance(content, str) else content.decode()
+        return json.loads(text, parse_int=_whole)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def to_json(document: Any) -> bytes:
+    """A document as JSON in UTF-8: one text for one document.
+
+    File names that are not UTF-8 come as lone surrogates, which JSON can escape.
+    """
+    return json.dumps(document, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def seal(document: dict[str, Any]) -> bytes:
+    """A document with its own checksum, as JSON. It shows damage; it does not stop a forger."""
+    rest = {key: value for key, value in document.items() if key != "sha256"}
+    return to_json({**rest, "sha256": hashlib.sha256(to_json(rest)).hexdigest()})
+
+
+def unseal(content: bytes) -> dict[str, Any]:
+    """What was sealed; a single bit that changed is noticed."""
+    document = parse_json(content)
+    if not isinstance(document, dict):
+        raise ValueError("is not what belongs there")
+    try:
+        same = seal(document) == content
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if not same:
+        raise ValueError("was changed or is torn: its checksum is wrong")
+    del document["sha256"]
+    return document
+
+
+def load_arrays(content: bytes, names: str) -> dict[str, NDArray[Any]]:
+    """The arrays of an .npz file as ``numpy.savez`` writes it, in which nothing is compressed.
+
+    Args:
+        content: The file.
+        names: A regular expression for the names that may be there.
+    """
+    try:
+        # The end of the file says how large its directory is; it has no comment after that.
+        mark, directory = struct.unpack("<4s8xL6x", content[-22:])
+        if mark != b"PK\x05\x06" or directory > MAX_DIRECTORY:
+            raise ValueError("not an .npz file as numpy.savez writes it")
+        arrays: dict[str, NDArray[Any]] = {}
+        with zipfile.ZipFile(io.BytesIO(content)) as file:
+            members = file.infolist()
+            if sum(member.file_size for member in members) > len(content):
+                raise ValueError("arrays that are larger than their file")
+            for member in members:
+                name = member.filename.removesuffix(".npy")
+                if name in arrays or not re.fullmatch(names, name):
+                    raise ValueError(f"an unexpected array {name!r:.50}")
+                stored = member.compress_type == zipfile.ZIP_STORED
+                if not stored or member.file_size != member.compress_size:
+                    raise ValueError(f"array {name!r} is compressed")
+                arrays[name] = load_array(file.read(member))
+    except ValueError:
+        raise
+    except Exception as error:  # whatever a parser makes of hostile bytes
+        raise ValueError(f"not an .npz file: {error}") from None
+    return arrays
+
+
+def load_array(content: bytes) -> NDArray[Any]:
+    """The array of an .npy file, if it holds numbers, and as many bytes of them as it says."""
+    try:
+        file = io.BytesIO(content)
+        version = np.lib.format.read_magic(file)
+        if version == (1, 0):
+            shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+        elif version == (2, 0):
+            shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
+        else:
+            raise ValueError(f"an .npy file of version {version}")
+        start = file.tell()
+        if dtype.kind not in "biuf" or math.prod(shape) * dtype.itemsize != len(content) - start:
+            raise ValueError("an array of another size than its file")
+        values: NDArray[Any] = np.frombuffer(content, dtype, offset=start)
+        return values.reshape(shape, order="F" if fortran else "C").copy("K")
+    except ValueError:
+        raise
+    except Exception as error:  # as above
+        raise ValueError(f"not an .npy file: {error}") from None
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"a whole number of {len(digits):,} digits")
+    return int(digits)
