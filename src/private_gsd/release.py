@@ -263,7 +263,8 @@ class Release:
         if document is None:
             raise ReleaseError(f"{self.folder}: has no run.json, and so no run to go on with")
         for name, kind in RUN.items():
-            if not isinstance(document.get(name), kind):
+            value = document.get(name)
+            if not isinstance(value, kind) or (isinstance(value, str) and not _is_path(value)):
                 raise ReleaseError(f"{self.folder}: run.json is damaged: {name!r}")
         if document["run"] != self._document["run"]:
             raise ReleaseError(f"{self.folder}: run.json is of another release; put its own back")
@@ -538,6 +539,14 @@ class Release:
         except DAMAGED as error:
             where = self.folder / name if name else self.folder
             raise ReleaseError(f"{where}: cannot be read: {error}") from None
+
+
+def _is_path(text: str) -> bool:
+    """Whether a text can be a path here."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 def _software() -> dict[str, str]:

@@ -52,9 +52,11 @@ def read_file(path: Path, limit: int) -> bytes:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode):
             raise ValueError("is not a plain file")
-        content = file.read(limit + 1) if about.st_size <= limit else b""
-        if len(content) > limit or about.st_size > limit:
+        if about.st_size > limit:
             raise ValueError(f"has more than the {limit:,} bytes allowed")
+        content = file.read(about.st_size + 1)  # as much memory is taken as is asked for
+    if len(content) != about.st_size:
+        raise ValueError("changed while it was read")
     return content
 
 
