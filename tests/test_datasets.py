@@ -42,7 +42,7 @@ def test_columns_and_types_are_those_of_the_schema(people: pa.Table) -> None:
     assert schema.names == COLUMNS
     assert not schema.drafted
     assert all(column.description for column in schema)
-    assert people.schema == pa.schema([(c.name, c.arrow_type) for c in schema])
+    assert people.schema == schema.arrow_schema
     people.validate(full=True)
 
 

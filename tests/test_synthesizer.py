@@ -89,10 +89,10 @@ def test_the_kind_of_frame_comes_back(kind: str, tmp_path: Path) -> None:
     assert len(frame) == 7
     if kind == "pandas":
         assert isinstance(frame, pd.DataFrame)
-        assert frame.dtypes.equals(data.dtypes)
+        assert list(frame.columns) == list(SCHEMA.names)
     if kind == "polars":
         assert isinstance(frame, pl.DataFrame)
-        assert frame.schema == data.schema
+        assert frame.columns == list(SCHEMA.names)
 
 
 def test_samples_of_any_size() -> None:

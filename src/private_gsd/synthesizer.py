@@ -45,6 +45,7 @@ from private_gsd.release import Release
 from private_gsd.running import Runner
 from private_gsd.schema import Schema
 from private_gsd.sources import Source, open_source
+from private_gsd.sources.restoring import to_arrow
 from private_gsd.sql.rules import check_rules
 from private_gsd.workloads import Neighbours, Workload
 from private_gsd.workloads.checks import whole
@@ -53,6 +54,8 @@ from private_gsd.workloads.specs import default_specs, workload_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
 
     from private_gsd.answering import ExactAnswers
     from private_gsd.measurement import Measurements
@@ -342,7 +345,8 @@ class Synthesizer:
         """Rows of the synthetic table, as the kind of frame that was fitted.
 
         As many as it has, by default. Fewer are drawn from it without replacement. For more, the
-        whole table is taken as often as it goes in, and the rest is drawn: no row is new.
+        whole table is taken as often as it goes in, and the rest is drawn: no row is new. Types,
+        categories and the order of columns come from the schema.
 
         Args:
             number: How many rows.
@@ -351,7 +355,7 @@ class Synthesizer:
         if number is not None:
             number = whole("number", number, 1, 2**31 - 1)
         table = sampled(self.release, number, self.random_state, where)
-        return table if self._source is None else self._source.restore(table)
+        return self._as_given(table)
 
     def sample_given(self, given: Any) -> Any:
         """Synthetic values of all other columns around given ones, row by row.
@@ -362,7 +366,13 @@ class Synthesizer:
             given: A table of some of the columns; anything that ``open_source`` takes.
         """
         table = fill_columns(self.release, given, seed=self.random_state, threads=self.threads)
-        return table if self._source is None else self._source.restore(table)
+        return self._as_given(table)
+
+    def _as_given(self, table: pa.Table) -> Any:
+        """Synthetic rows as the kind of frame that was fitted, in types of the schema alone."""
+        if self._source is None:
+            return to_arrow(table, self.release.schema)
+        return self._source.restore(table)
 
     def _mechanism(self) -> Mechanism:
         return Mechanism(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -19,13 +18,9 @@ import pytest
 
 from private_gsd import (
     Categorical,
-    Column,
-    Date,
     Datetime,
-    Encoder,
     Integer,
     LeftOutWarning,
-    Real,
     Schema,
     open_source,
 )
@@ -192,149 +187,11 @@ def test_a_relation_has_one_reader_at_a_time() -> None:
             list(source.batches())
 
 
-VIENNA = Datetime(
-    "x",
-    lower=dt.datetime(1500, 1, 1),
-    upper=dt.datetime(2500, 1, 1),
-    timezone="Europe/Vienna",
-    nullable=True,
-)
-NOON = dt.datetime(2020, 7, 1, 12)
-RESTORED: list[tuple[Column, Any, Any]] = [
-    (VIENNA, NOON, NOON),
-    (VIENNA, dt.datetime(1600, 1, 1, 12), dt.datetime(1600, 1, 1, 12)),
-    (Integer("x", lower=0, upper=500), 5, 300),
-    (Real("x", lower=0, upper=5000), Decimal("1.5"), 1234.5),
-    (Real("x", lower=0, upper=5), 1, 1.7),
-    (Categorical("x", values=(1, 0, 2)), True, 2),
-    (Categorical("x", values=("1", "2", "unk"), other="unk"), 1, "unk"),
-]
-CAME = {
-    VIENNA: pa.timestamp("ns"),
-    RESTORED[2][0]: pa.int8(),
-    RESTORED[3][0]: pa.decimal128(3, 1),
-    RESTORED[4][0]: pa.int64(),
-    RESTORED[5][0]: pa.bool_(),
-    RESTORED[6][0]: pa.int32(),
-}
-KINDS: dict[str, Callable[[pa.Table], Any]] = {
-    "pyarrow": lambda table: table,
-    "pandas": lambda table: table.to_pandas(),
-    "pandas arrow": lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),
-    "polars": pl.from_arrow,
-    "duckdb": lambda table: duckdb.from_arrow(table),
-}
-
-
-@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS.keys())
-@pytest.mark.parametrize(("column", "came", "value"), RESTORED)
-def test_no_value_is_bent_to_fit_the_type_that_came(
-    make: Callable[[pa.Table], Any], column: Column, came: Any, value: Any
-) -> None:
-    """Where a value does not fit the type that came, the type gives way and not the value."""
-    ours = came if isinstance(came, dt.datetime) and came.year > 1700 else None
-    frame = make(pa.table({"x": pa.array([ours if column is VIENNA else came], CAME[column])}))
-    schema = Schema([column])
-    result = pa.array([value], pa.timestamp("us") if column is VIENNA else column.arrow_type)
-    if column is VIENNA:
-        result = pyarrow.compute.assume_timezone(result, "Europe/Vienna")
-    back = open_source(frame, schema).restore(pa.table({"x": result}))
-    [shown] = pa.table(back)["x"].to_pylist()
-    if isinstance(shown, dt.datetime):
-        shown = shown.replace(tzinfo=None)
-    assert shown == value
-
-
 def test_encoding_needs_a_schema() -> None:
     with pytest.raises(SourceError, match="open it with a schema"):
         next(open_source(TABLE).encoded())
     with pytest.raises(SourceError, match="open it with a schema"):
         open_source(TABLE).restore(TABLE)
-
-
-def decoded(data: Any, schema: Schema = SCHEMA) -> Any:
-    source = open_source(data, schema)
-    matrix = np.vstack(list(source.encoded()))
-    return source.restore(pa.Table.from_batches([Encoder(schema).decode(matrix)]))
-
-
-@pytest.mark.parametrize(
-    "dtypes",
-    [
-        {"age": "int8", "sex": "str"},
-        {"age": "Int16", "sex": "string"},
-        {"age": "float32", "sex": "category"},
-        {"age": "UInt64", "sex": object},
-        {"age": pd.ArrowDtype(pa.uint8()), "sex": pd.ArrowDtype(pa.large_string())},
-    ],
-)
-def test_pandas_dtypes_come_back(dtypes: dict[str, Any]) -> None:
-    frame = TABLE.to_pandas().astype(dtypes)
-    if dtypes["sex"] is object:
-        frame["sex"] = pd.Series(["m", None, "f"], dtype=object)
-    back = decoded(frame)
-    assert list(back.columns) == list(frame.columns)
-    pd.testing.assert_frame_equal(back, frame, check_categorical=False)
-
-
-def test_categories_come_from_the_schema_not_from_the_data() -> None:
-    learned = pd.CategoricalDtype(["m", "f", "a secret value"], ordered=True)
-    back = decoded(TABLE.to_pandas().astype({"sex": learned}))
-    assert list(back["sex"].cat.categories) == ["f", "m"]
-    assert back["sex"].cat.ordered
-    enum = pl.Enum(["m", "f", "a secret value"])
-    frame = pl.from_arrow(TABLE)
-    assert isinstance(frame, pl.DataFrame)
-    assert decoded(frame.with_columns(pl.col("sex").cast(enum)))["sex"].dtype == pl.Enum(["f", "m"])
-
-
-def test_nulls_in_a_result_for_a_column_that_had_none() -> None:
-    frame = pd.DataFrame({"n": [1, 2], "b": [True, False]})
-    schema = Schema.draft(pa.table({"n": [1, None, 3], "b": [True, None, False]}))
-    result = pa.table({"n": [1, None], "b": [None, True]})
-    back = open_source(frame, schema).restore(result)
-    assert back["n"].dtype == "Int64"
-    assert back["b"].dtype == "boolean"
-
-
-def test_text_that_the_schema_calls_a_number_comes_back_as_a_number() -> None:
-    frame = pd.DataFrame({"age": ["31", "64"], "sex": ["m", "f"]})
-    assert decoded(frame)["age"].tolist() == [31, 64]
-    assert decoded(pl.DataFrame(frame.to_dict("list")))["age"].dtype == pl.Int64
-    assert decoded(pa.table(frame.to_dict("list")))["age"].type == pa.int64()
-
-
-@pytest.mark.parametrize(
-    "kinds",
-    [
-        [pa.int32(), pa.dictionary(pa.int8(), pa.string())],
-        [pa.uint8(), pa.large_string()],
-        [pa.float32(), pa.string_view()],
-        [pa.decimal128(10, 2), pa.string()],
-    ],
-)
-def test_arrow_types_come_back(kinds: list[pa.DataType]) -> None:
-    arrays = [
-        TABLE["age"].cast(pa.float64()).cast(kinds[0]),
-        TABLE["sex"].dictionary_encode().cast(kinds[1])
-        if pa.types.is_dictionary(kinds[1])
-        else TABLE["sex"].cast(kinds[1]),
-    ]
-    table = pa.table(arrays, names=["age", "sex"])
-    back = decoded(table)
-    assert back.schema.types == kinds
-    assert back.to_pylist() == table.to_pylist()
-
-
-def test_polars_types_and_order_come_back() -> None:
-    schema = Schema([*SCHEMA, Date("born", lower=dt.date(1900, 1, 1), upper=dt.date(2030, 1, 1))])
-    frame = pl.DataFrame(
-        {"born": [dt.date(1990, 1, 1)], "sex": ["m"], "age": [31]},
-        schema={"born": pl.Date, "sex": pl.Categorical, "age": pl.Int8},
-    )
-    back = decoded(frame, schema)
-    assert back.schema == frame.schema
-    assert back.rows() == frame.rows()
 
 
 def test_columns_named_by_numbers() -> None:

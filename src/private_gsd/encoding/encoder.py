@@ -43,8 +43,8 @@ class Encoder:
     >>> encoder.encode(batch)
     array([[31.,  1.],
            [64.,  0.]])
-    >>> encoder.decode(encoder.encode(batch)).equals(batch)
-    True
+    >>> encoder.decode(encoder.encode(batch)).to_pydict()
+    {'age': [31, 64], 'sex': ['m', 'f']}
 
     Args:
         schema: The public schema.

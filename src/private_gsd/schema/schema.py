@@ -88,8 +88,10 @@ class Schema:
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """The Arrow types that decoding gives."""
-        return pa.schema([pa.field(column.name, column.arrow_type) for column in self.columns])
+        """The Arrow types that decoding gives; a field is nullable where its column is."""
+        return pa.schema(
+            [pa.field(each.name, each.arrow_type, nullable=each.nullable) for each in self.columns]
+        )
 
     def __len__(self) -> int:
         return len(self.columns)

@@ -82,10 +82,6 @@ class ParquetFiles(Table):
                 for batch in relation.to_arrow_reader(batch_rows):
                     yield _with_folders(batch, columns, folders) if folders else batch
 
-    def restore(self, table: pa.Table, schema: Schema) -> pa.Table:  # noqa: ARG002
-        """A PyArrow table in the schema's types."""
-        return table
-
 
 def _read_alike(file: tuple[pa.Schema, Path]) -> tuple[pa.Schema, tuple[Any, ...]]:
     """Files with the same columns and types, in folders with the same values, are one group."""
@@ -160,10 +156,6 @@ class CsvFiles(Table):
                         "skipped": header.skipped,
                     },
                 )
-
-    def restore(self, table: pa.Table, schema: Schema) -> pa.Table:  # noqa: ARG002
-        """A PyArrow table in the schema's types."""
-        return table
 
 
 def open_files(path: str | Path, schema: Schema | None = None) -> CsvFiles | ParquetFiles:

@@ -1,7 +1,7 @@
 """Tables in memory, and those of other engines: each as a stream of record batches.
 
 Each class wraps one kind of object behind the same few names (a ``Table``), and knows how to give a
-result back as the same kind, in the types that came.
+result back as the same kind.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from private_gsd.errors import SourceError, require
-from private_gsd.sources.restoring import restore_arrow, restore_pandas, restore_polars
+from private_gsd.sources.restoring import to_arrow, to_pandas, to_polars
 from private_gsd.sources.values import values_as_text
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ class Table(ABC):
         """The number of rows, counted if need be; None where the table can be read only once."""
         return self.rows
 
-    @abstractmethod
     def restore(self, table: pa.Table, schema: Schema) -> Any:
-        """A result in the schema's types as the kind of frame, and in the types, that came."""
+        """A result in the schema's types as the kind of frame that came; else a PyArrow table."""
+        return to_arrow(table, schema)
 
 
 class ArrowTable(Table):
@@ -82,10 +82,6 @@ class ArrowTable(Table):
         except (pa.ArrowException, OSError) as error:
             raise SourceError(f"{self.name} cannot be read: {first_line(error)}") from None
 
-    def restore(self, table: pa.Table, schema: Schema) -> pa.Table:  # noqa: ARG002
-        """A PyArrow table."""
-        return restore_arrow(table, self._schema)
-
 
 class ArrowDataset(Table):
     """A PyArrow dataset."""
@@ -113,10 +109,6 @@ class ArrowDataset(Table):
             return int(self._data.count_rows())
         except (pa.ArrowException, OSError) as error:
             raise SourceError(f"{self.name} cannot be read: {first_line(error)}") from None
-
-    def restore(self, table: pa.Table, schema: Schema) -> pa.Table:  # noqa: ARG002
-        """A PyArrow table."""
-        return restore_arrow(table, self.arrow_schema)
 
 
 class PandasFrame(Table):
@@ -152,8 +144,8 @@ class PandasFrame(Table):
         yield from pa.table(arrays, names=list(columns)).to_batches(max_chunksize=batch_rows)
 
     def restore(self, table: pa.Table, schema: Schema) -> Any:
-        """A pandas data frame with the dtypes that came."""
-        return restore_pandas(table, self._data.dtypes, schema)
+        """A pandas data frame."""
+        return to_pandas(table, schema)
 
 
 class PolarsFrame(Table):
@@ -162,7 +154,7 @@ class PolarsFrame(Table):
     def __init__(self, data: Any) -> None:
         polars = require("polars", what="Reading a Polars frame", extra="polars")
         self._lazy = isinstance(data, polars.LazyFrame)
-        self._empty = polars.DataFrame(schema=data.collect_schema())
+        self._names = data.collect_schema().names()
         self._data = data
         self._length = polars.len()
         self._failure = polars.exceptions.PolarsError
@@ -172,7 +164,7 @@ class PolarsFrame(Table):
     @property
     def arrow_schema(self) -> pa.Schema:
         """Names of all columns; types are known only once the values are read."""
-        return pa.schema([(name, pa.null()) for name in self._empty.columns])
+        return pa.schema([(name, pa.null()) for name in self._names])
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Those columns, in batches."""
@@ -196,8 +188,8 @@ class PolarsFrame(Table):
             raise SourceError(f"{self.name} cannot be read: {first_line(error)}") from None
 
     def restore(self, table: pa.Table, schema: Schema) -> Any:
-        """A Polars frame with the dtypes that came."""
-        frame = restore_polars(table, self._empty, schema)
+        """A Polars frame, lazy if a lazy one came."""
+        frame = to_polars(table, schema)
         return frame.lazy() if self._lazy else frame
 
 
@@ -237,9 +229,9 @@ class DuckdbRelation(Table):
                 f"{first_line(error)}"
             ) from None
 
-    def restore(self, table: pa.Table, schema: Schema) -> Any:  # noqa: ARG002
+    def restore(self, table: pa.Table, schema: Schema) -> Any:
         """A DuckDB relation over the result."""
-        return duckdb.from_arrow(restore_arrow(table, self._schema))
+        return duckdb.from_arrow(to_arrow(table, schema))
 
 
 def wrap(data: Any) -> Table | None:

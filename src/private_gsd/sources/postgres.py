@@ -15,12 +15,9 @@ import pyarrow as pa
 
 from private_gsd.errors import SourceError, require
 from private_gsd.sources.memory import Table, quote_name, slices
-from private_gsd.sources.restoring import restore_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from private_gsd.schema import Schema
 
 # Types that arrive as what they are. All others arrive as text, and the schema says what it means:
 # a numeric with all its digits, a char without the blanks that fill it up, an enum by its name.
@@ -148,14 +145,6 @@ class PostgresTable(Table):
         """The number of rows, counted by the server."""
         with self._reading("count(*)") as cursor:
             return int(cursor.fetchone()[0])
-
-    def restore(self, table: pa.Table, schema: Schema) -> pa.Table:  # noqa: ARG002
-        """A PyArrow table in the types that came."""
-        kinds = [
-            pa.field(field.name, field.type if _kind(field) in NATIVE | MOMENTS else pa.string())
-            for field in self._schema
-        ]
-        return restore_arrow(table, pa.schema(kinds))
 
     @contextmanager
     def _reading(self, what: str, end: str = "") -> Iterator[Any]:

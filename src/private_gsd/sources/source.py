@@ -118,10 +118,10 @@ class Source:
             raise DataError(f"{self.name}: {error}") from None
 
     def restore(self, table: pa.Table) -> Any:
-        """A result in the schema's types as the kind of frame that came, in its types and order."""
+        """A result as the kind of frame that came; all else about it comes from the schema."""
         if self.schema is None:
-            raise SourceError(f"{self.name}: open it with a schema to restore its types")
-        return self.table.restore(table.select(self.columns), self.schema)
+            raise SourceError(f"{self.name}: open it with a schema, which says the types")
+        return self.table.restore(table, self.schema)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         batches = self.batches()

@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from private_gsd.errors import SourceError, require
 from private_gsd.sources.memory import Table, first_line
-from private_gsd.sources.restoring import restore_arrow
+from private_gsd.sources.restoring import to_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,28 +47,13 @@ class SparkFrame(Table):
         with self.readable():
             return int(self.frame.count())
 
-    def restore(self, table: pa.Table, schema: Schema) -> Any:  # noqa: ARG002
-        """A Spark frame in the types that came, where every value fits them."""
-        arrow = require("pyspark.sql.pandas.types", what="Giving back a frame", extra="spark")
-        functions = require("pyspark.sql.functions", what="Giving back a frame", extra="spark")
-        session = self.frame.sparkSession
-        zone = zone_of(session.conf.get("spark.sql.session.timeZone"))
-        came = {field.name: field.dataType for field in self.frame.schema}
-        kinds = [arrow.to_arrow_type(came[name], timezone=zone) for name in table.column_names]
-        columns = [
-            _at(column, kind, zone) for column, kind in zip(table.columns, kinds, strict=True)
-        ]
-        wanted = pa.schema(list(zip(table.column_names, kinds, strict=True)))
-        restored = restore_arrow(pa.table(columns, names=table.column_names), wanted)
-        frame = session.createDataFrame(restored)
-        return frame.select(
-            *(
-                functions.col(quoted(name)).cast(came[name]).alias(name)
-                if restored.schema.field(name).type == kind
-                else functions.col(quoted(name))
-                for name, kind in zip(restored.column_names, kinds, strict=True)
-            )
-        )
+    def restore(self, table: pa.Table, schema: Schema) -> Any:
+        """A Spark frame of the same session; moments without a time zone stay without one."""
+        types = require("pyspark.sql.pandas.types", what="Giving back a frame", extra="spark")
+        table = to_arrow(table, schema)
+        # Told outright: by itself, Spark would go by settings of the session.
+        kinds = types.from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
+        return self.frame.sparkSession.createDataFrame(table, kinds)
 
     @contextmanager
     def readable(self) -> Iterator[None]:
@@ -106,10 +90,3 @@ def zone_of(name: str) -> str:
 def quoted(name: str) -> str:
     """A column's name, as Spark takes it whatever it holds."""
     return "`" + name.replace("`", "``") + "`"
-
-
-def _at(column: pa.ChunkedArray, kind: pa.DataType, zone: str) -> pa.ChunkedArray:
-    """What a clock shows as the moment when the session's does, where Spark wants moments."""
-    if pa.types.is_timestamp(kind) and kind.tz is not None and column.type.tz is None:
-        return pc.assume_timezone(column, zone, ambiguous="earliest", nonexistent="earliest")
-    return column
