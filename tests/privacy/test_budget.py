@@ -113,7 +113,8 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     ),
     *((lambda r=r: Budget.from_rho(r, 1e-9), "rho") for r in (math.nan, math.inf, "1")),
     (lambda: Budget.from_rho(0, 1e-9), "the budget is empty"),
-    (lambda: Budget.from_rho(5000, 1e-9), "protects nobody"),
+    (lambda: Budget.from_rho(5000, 1e-9), "nobody is protected"),
+    (lambda: Budget.from_epsilon(1e-300, 1e-9), "epsilon must be at least 1e-09"),
     (lambda: Budget.from_epsilon(1, 1e-9, "loose"), "'paper' or 'gaussian', not 'loose'"),  # type: ignore[arg-type]
     (lambda: epsilon_of(-1, 1e-9), "rho must be"),
     (lambda: Budget(5, 1e-9).split([1] * 9), "too small to be split in 9 parts"),
@@ -129,6 +130,21 @@ def test_what_is_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(BudgetError) as error:
         make()
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("delta", [1e-300, 1e-9, 0.9])
+@pytest.mark.parametrize("conversion", ["tight", "paper", "gaussian"])
+def test_one_bound_and_one_message(conversion: Any, delta: float) -> None:
+    """A bound on rho, and the epsilon that it is: no epsilon is in one range and out of another."""
+    for epsilon in (1e4, 1e6, 1e7, 1e300):
+        with pytest.raises(BudgetError, match="over the bound of rho = 1000") as error:
+            Budget.from_epsilon(epsilon, delta, conversion)
+    most = int(str(error.value).rsplit(" ", 1)[1].replace(",", ""))
+    assert Budget.from_epsilon(most, delta, conversion).rho > 990
+    with pytest.raises(BudgetError, match=f"the largest epsilon at this delta is {most:,}"):
+        Budget.from_epsilon(most + 1, delta, conversion)
+    with pytest.raises(BudgetError, match="over the bound of rho = 1000"):
+        Budget.from_rho(1000.1, delta, conversion)
 
 
 def test_large_weights_do_not_overflow() -> None:

@@ -27,7 +27,9 @@ Conversion = Literal["tight", "paper", "gaussian"]
 _CURVES = {"tight": delta_of, "gaussian": delta_of_gaussian}
 
 UNITS_PER_RHO = 2**52
+# The one bound on a budget, however it is given: what is said of more.
 MAX_RHO = 1000.0
+_BEYOND = f"over the bound of rho = {MAX_RHO:g}, beyond which nobody is protected"
 
 # How a charge says that its noise is a discrete Gaussian's, of ``gaussian_scale``.
 GAUSSIAN = "discrete gaussian"
@@ -65,10 +67,18 @@ def rho_of(epsilon: float, delta: float, conversion: Conversion = "tight") -> fl
     log = -math.log(delta)
     paper = (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2
     if conversion == "paper":
-        rho = paper
+        rho, beyond = paper, paper > MAX_RHO
     else:
-        # The paper's ρ is on the safe side; look for the largest that is.
         curve = _CURVES[conversion]
+        rho, beyond = paper, curve(MAX_RHO, min(epsilon, 1e6)) <= delta
+    if beyond:
+        most = epsilon_of(MAX_RHO, delta, conversion)
+        raise BudgetError(
+            f"epsilon = {epsilon:g} at delta = {delta:g} is {_BEYOND}; the largest epsilon at "
+            f"this delta is {math.floor(most):,}"
+        )
+    if conversion != "paper":
+        # The paper's ρ is on the safe side; look for the largest that is.
         low, high = paper, paper
         while high < MAX_RHO and curve(high, epsilon) <= delta:
             low, high = high, 2 * high
@@ -114,9 +124,9 @@ class Budget:
 
     def __post_init__(self) -> None:
         if isinstance(self.units, bool) or not isinstance(self.units, int) or self.units <= 0:
-            raise BudgetError("the budget is empty")
+            raise BudgetError("the budget is empty: it is less than one unit of rho, 2^-52")
         if self.units > MAX_RHO * UNITS_PER_RHO:
-            raise BudgetError(f"rho is over {MAX_RHO:g}, which protects nobody")
+            raise BudgetError(f"rho = {self.rho:g} is {_BEYOND}")
         check_delta(self.delta)
         check_conversion(self.conversion)
 
@@ -181,8 +191,8 @@ def check_epsilon(epsilon: object) -> None:
         raise BudgetError(f"epsilon must be a number, not {epsilon!r}")
     if not math.isfinite(epsilon) or epsilon <= 0:
         raise BudgetError(f"epsilon must be more than 0 and finite, not {epsilon!r}")
-    if not 1e-9 <= epsilon <= 1e6:
-        raise BudgetError(f"epsilon must be from {1e-9:g} to {1e6:g}, not {epsilon!r}")
+    if epsilon < 1e-9:
+        raise BudgetError(f"epsilon must be at least {1e-9:g}, not {epsilon!r}")
 
 
 def check_delta(delta: object) -> None:
