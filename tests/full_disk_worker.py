@@ -39,6 +39,7 @@ def fit(disk: Path) -> Synthesizer:
         insecure_noise_seed=5,
         release=disk / "release",
         ledger=disk / "ledger.db",
+        create_ledger=True,
     )
     return synth.fit(TABLE)
 

@@ -82,7 +82,9 @@ def test_public_totals_are_met_and_recorded(tmp_path: Path) -> None:
 )
 def test_totals_that_make_no_sense(totals: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(WorkloadError, match=words):
-        Synthesizer(SCHEMA, 1.0, totals=totals, ledger=tmp_path / "ledger.db").fit(DATA)
+        Synthesizer(
+            SCHEMA, 1.0, totals=totals, ledger=tmp_path / "ledger.db", create_ledger=True
+        ).fit(DATA)
     assert not (tmp_path / "ledger.db").exists()
 
 
@@ -193,7 +195,12 @@ def test_a_base_of_noise_alone_gives_no_target() -> None:
 def test_statistics_that_cannot_be_had(text: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(GsdError, match=words):
         Synthesizer(
-            SCHEMA, 1.0, workload=["tree:2"], derived=[text], ledger=tmp_path / "ledger.db"
+            SCHEMA,
+            1.0,
+            workload=["tree:2"],
+            derived=[text],
+            ledger=tmp_path / "ledger.db",
+            create_ledger=True,
         ).fit(DATA)
     assert not (tmp_path / "ledger.db").exists()
     with pytest.raises(WorkloadError, match="a list of statistics"):

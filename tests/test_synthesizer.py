@@ -250,6 +250,7 @@ def test_a_run_killed_at_any_step_goes_on_as_if_it_was_not(
             epsilon=1.0,
             release=folder,
             ledger=folder.with_suffix(".db"),
+            create_ledger=True,
             insecure_noise_seed=5,
             **settings,
         ).fit(str(data))
@@ -348,7 +349,7 @@ def killed_after_the_charge(folder: Path, **settings: Any) -> None:
 @pytest.mark.parametrize("given", [True, False], ids=["given", "own"])
 def test_of_two_copies_of_a_run_one_goes_on(given: bool, tmp_path: Path) -> None:
     """Whichever is first; the other would draw again under the same charge."""
-    ledger = {"ledger": tmp_path / "l.db"} if given else {}
+    ledger = {"ledger": tmp_path / "l.db", "create_ledger": True} if given else {}
     for settings in (SMALL, ADAPTIVE):
         shutil.rmtree(tmp_path)
         tmp_path.mkdir()
@@ -361,7 +362,7 @@ def test_of_two_copies_of_a_run_one_goes_on(given: bool, tmp_path: Path) -> None
 
 def test_two_processes_that_draw_for_one_charge(tmp_path: Path) -> None:
     """The last to begin may keep what it drew; the other throws it away, and says so."""
-    killed_after_the_charge(tmp_path / "one", ledger=tmp_path / "l.db", **SMALL)
+    killed_after_the_charge(tmp_path / "one", ledger=tmp_path / "l.db", create_ledger=True, **SMALL)
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     real = Release.keep_measurements
 
@@ -577,6 +578,42 @@ def test_a_run_that_was_moved_with_its_ledger(tmp_path: Path) -> None:
     assert Synthesizer.resume(folder, TABLE, ledger=ledger).release.complete
 
 
+def test_resume_makes_no_ledger_by_a_wrong_name(tmp_path: Path) -> None:
+    """Nor does a run that was told of one that is gone before it was opened."""
+    folder = tmp_path / "r"
+    with Ledger(tmp_path / "l.db") as ledger:
+        ledger.add_dataset("table", Budget.from_epsilon(1.0, 1e-6, "gaussian"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("private_gsd.running.Ledger", lambda *_, **__: killing())
+        patch.setattr("private_gsd.synthesizer._has_begun", lambda *_: True)
+        with pytest.raises(Killed):
+            Synthesizer(SCHEMA, 0.5, release=folder, ledger=tmp_path / "l.db", **SMALL).fit(TABLE)
+    with pytest.raises(LedgerError, match=r"legder\.db: no such ledger"):
+        Synthesizer.resume(folder, TABLE, ledger=tmp_path / "legder.db")
+    for path in tmp_path.glob("l.db*"):
+        path.rename(tmp_path / path.name.replace("l.db", "moved.db"))
+    with pytest.raises(LedgerError, match=r"l\.db: no such ledger"):
+        Synthesizer.resume(folder, TABLE)
+    assert not list(tmp_path.glob("le*")) + list(tmp_path.glob("l.db*"))
+    made = Synthesizer.resume(folder, TABLE, ledger=tmp_path / "moved.db").release
+    assert made.privacy["this_release_alone"] is False
+
+
+def test_a_release_says_whether_it_is_counted_alone(tmp_path: Path) -> None:
+    """Also if its own ledger was moved, or another run had charged it before."""
+    killed_after_the_charge(tmp_path / "r", **SMALL)
+    (tmp_path / "r.ledger.db").rename(tmp_path / "moved.db")
+    made = Synthesizer.resume(tmp_path / "r", TABLE, ledger=tmp_path / "moved.db").release
+    assert made.privacy["this_release_alone"] is True
+    with Ledger(tmp_path / "s.ledger.db") as ledger:
+        budget = Budget.from_epsilon(2.0, 1 / 800**2, "gaussian")
+        ledger.add_dataset("table", budget)
+        units = budget.units // 4
+        ledger.charge("table", units, mechanism="discrete gaussian", groups=["g"], run="other")
+    with_others = Synthesizer(SCHEMA, 1.0, release=tmp_path / "s", **SMALL).fit(TABLE).release
+    assert with_others.privacy["this_release_alone"] is False
+
+
 def test_the_ledgers_terms_are_the_runs(tmp_path: Path) -> None:
     """What was asked for is what is stated: at the ledger's delta."""
     ledger = tmp_path / "l.db"
@@ -631,7 +668,7 @@ def test_other_noise_is_not_stated_by_the_gaussians_curve(tmp_path: Path) -> Non
     with pytest.raises(BudgetError, match="'adaptive' selects with other noise; use one-shot"):
         Synthesizer(SCHEMA, 1.0, conversion="gaussian", **adaptive).fit(object())
     ledger = tmp_path / "l.db"
-    Synthesizer(SCHEMA, 0.5, ledger=ledger, rows=60).fit(TABLE)
+    Synthesizer(SCHEMA, 0.5, ledger=ledger, create_ledger=True, rows=60).fit(TABLE)
     with Ledger(ledger, read_only=True) as opened:
         before = opened.charges("table")
     words = f"{ledger}: dataset 'table' has the conversion 'gaussian', which is of Gaussian noise"
@@ -688,7 +725,7 @@ def test_a_synthetic_table_that_is_torn_or_gone(tmp_path: Path) -> None:
 def test_a_backup_put_back_does_not_draw_again(tmp_path: Path) -> None:
     """The folder is the same one, and the ledger knows that its charge was used."""
     folder, backup = tmp_path / "r", tmp_path / "backup"
-    killed_after_the_charge(folder, ledger=tmp_path / "l.db", **SMALL)
+    killed_after_the_charge(folder, ledger=tmp_path / "l.db", create_ledger=True, **SMALL)
     shutil.copytree(folder, backup)
     Synthesizer.resume(folder, TABLE).release.save(tmp_path / "first")
     for path in folder.iterdir():
@@ -723,7 +760,9 @@ def test_a_temporary_release_outlives_a_failure_after_the_charge(tmp_path: Path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Release, "keep_table", lambda *arguments: (_ for _ in ()).throw(Killed()))
         with pytest.raises(Killed) as caught:
-            Synthesizer(SCHEMA, epsilon=1.0, ledger=tmp_path / "l.db", **SMALL).fit(TABLE)
+            Synthesizer(
+                SCHEMA, epsilon=1.0, ledger=tmp_path / "l.db", create_ledger=True, **SMALL
+            ).fit(TABLE)
     [note] = caught.value.__notes__
     folder = Path(note.split()[-1])
     assert Synthesizer.resume(folder).release.complete
@@ -738,7 +777,8 @@ def test_auto_keeps_its_split_when_it_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_ledger_that_is_gone(tmp_path: Path) -> None:
-    killed_after_the_charge(tmp_path / "r", ledger=tmp_path / "l.db", **SMALL)
+    ledger = tmp_path / "l.db"
+    killed_after_the_charge(tmp_path / "r", ledger=ledger, create_ledger=True, **SMALL)
     for path in tmp_path.glob("l.db*"):
         path.unlink()
     with pytest.raises(LedgerError, match="the ledger that the run has paid is gone"):
@@ -750,7 +790,9 @@ def test_a_ledger_that_does_not_know_the_charges(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Release, "keep_table", lambda *arguments: (_ for _ in ()).throw(Killed()))
         with pytest.raises(Killed):
-            Synthesizer(SCHEMA, 1.0, release=folder, ledger=tmp_path / "l.db", **SMALL).fit(TABLE)
+            Synthesizer(
+                SCHEMA, 1.0, release=folder, ledger=tmp_path / "l.db", create_ledger=True, **SMALL
+            ).fit(TABLE)
     for path in tmp_path.glob("l.db*"):
         path.unlink()
     with Ledger(tmp_path / "l.db", create=True) as ledger:
@@ -1018,7 +1060,7 @@ def test_interruptions_stop_the_run_and_it_goes_on_later(tmp_path: Path) -> None
 def test_what_is_refused_before_anything_is_spent(
     settings: dict[str, Any], error: type[GsdError], message: str, tmp_path: Path
 ) -> None:
-    options = {"epsilon": 1.0, **SMALL, **settings}
+    options = {"epsilon": 1.0, "create_ledger": True, **SMALL, **settings}
     synth = Synthesizer(SCHEMA, release=tmp_path / "r", ledger=tmp_path / "l.db", **options)
     with pytest.raises(error, match=message):
         synth.fit(TABLE)
@@ -1193,7 +1235,7 @@ def test_add_remove_needs_a_delta_and_a_ledger_of_its_kind(tmp_path: Path) -> No
     with pytest.raises(BudgetError, match="neighbours must be 'replace-one' or 'add-remove'"):
         Synthesizer(SCHEMA, 1.0, neighbours="both").fit(TABLE)
     ledger = tmp_path / "ledger.db"
-    Synthesizer(SCHEMA, 1.0, ledger=ledger, rows=60).fit(TABLE)
+    Synthesizer(SCHEMA, 1.0, ledger=ledger, create_ledger=True, rows=60).fit(TABLE)
     with pytest.raises(LedgerError, match="has neighbours 'replace-one', not 'add-remove'"):
         Synthesizer(SCHEMA, 1.0, **UNKNOWN, ledger=ledger).fit(TABLE)
 
@@ -1232,14 +1274,15 @@ def test_default_rows_are_planned_made_and_resumed(tmp_path: Path) -> None:
         Synthesizer.resume(tmp_path / "r", TABLE)
     # The number of rows is private here, and must not show.
     private = Synthesizer(SCHEMA, 5.0, delta=1e-6, neighbours="add-remove", **settings)
-    assert private.plan(TABLE).rows == 5000
+    assert private.plan(TABLE, expected_rows=800).rows == 5000
 
 
 def test_the_forecast_is_what_comes() -> None:
     """Its noise is that of the measurements, its errors those of noise of that scale."""
     for settings in ({}, {"mechanism": "adaptive", "epochs": 3, "groups": 2}, UNKNOWN):
         synth = Synthesizer(SCHEMA, 1.0, **{"rows": 60, "threads": 1, **settings})
-        forecast = synth.plan(TABLE)
+        guess = 800 if settings is UNKNOWN else None
+        forecast = synth.plan(TABLE, expected_rows=guess)
         measured = synth.fit(TABLE).release.measurements()
         assert measured is not None
         noise = {group.name: group.noise for group in forecast.groups}

@@ -6,6 +6,7 @@ from private_gsd.encoding import Encoder
 from private_gsd.evaluation import Evaluation, evaluate
 from private_gsd.genetic import GeneticConfig, evolve
 from private_gsd.measurement import Measurements
+from private_gsd.privacy.uncounted import UncountedWarning
 from private_gsd.release import Release
 from private_gsd.schema import (
     Boolean,
@@ -44,6 +45,7 @@ __all__ = [
     "Source",
     "Sweep",
     "Synthesizer",
+    "UncountedWarning",
     "answer",
     "evaluate",
     "evolve",

@@ -57,9 +57,10 @@ class Forecast:
         mechanism: How the budget would be spent.
         budget: The budget.
         neighbours: Which tables count as neighbours.
-        people: The number of rows of the table.
+        people: The number of rows of the table, which is public, or a public guess.
         rows: The number of synthetic rows.
         asked: The questions.
+        guessed: Whether the number of rows is a guess.
     """
 
     workload: Workload
@@ -69,6 +70,7 @@ class Forecast:
     people: int
     rows: int
     asked: Workload
+    guessed: bool = False
 
     @cached_property
     def expected(self) -> Expected:
@@ -187,6 +189,7 @@ class Forecast:
         """For JSON."""
         return {
             "rows": self.people,
+            "rows_are_a_guess": self.guessed,
             "queries": self.workload.size,
             "groups": [group._asdict() for group in self.groups],
             "epsilon": self.budget.epsilon,

@@ -36,7 +36,7 @@ import numpy as np
 import pyarrow as pa
 
 from private_gsd.encoding import Encoder
-from private_gsd.errors import MeasurementError, ReleaseError
+from private_gsd.errors import BudgetError, MeasurementError, ReleaseError
 from private_gsd.manifest import DOCUMENT, INPUTS, OPTIONAL, OUTPUTS, Manifest
 from private_gsd.markup import html_table
 from private_gsd.measurement import (
@@ -49,6 +49,7 @@ from private_gsd.measurement import (
     recover,
     write_durably,
 )
+from private_gsd.privacy.record import at_most, restated
 from private_gsd.privacy.release import NoisyTotal
 from private_gsd.schema import Schema
 from private_gsd.synthetic_file import check_size, read_table, table_bytes
@@ -76,7 +77,7 @@ if TYPE_CHECKING:
     Before = Callable[[str], object]
 
 # What reading a damaged file may raise.
-DAMAGED = (OSError, *UNSOUND, MeasurementError, pa.ArrowException)
+DAMAGED = (OSError, *UNSOUND, BudgetError, MeasurementError, pa.ArrowException)
 OUTSIDE = f"evidence/{DOCUMENT}"
 # What was drawn, and where it is kept.
 KEPT = {
@@ -109,10 +110,19 @@ class Release:
         rows: list[tuple[str, object]] = [("complete", "yes" if self.complete else "not yet")]
         if self.finished:
             record = self.privacy
+            total, spent = record["total"], record["spent"]
+            alone = record["this_release_alone"]
+            reasons = "; ".join(record["not_private_because"])
+            rows.append(("private", f"NO: {reasons}" if reasons else "yes"))
+            if not reasons:
+                scope = "this release alone" if alone else "all releases through its ledger"
+                rows += [
+                    ("guarantee of", scope),
+                    ("epsilon", at_most(total["epsilon"], 4)),
+                    ("at delta", at_most(record["delta"], 4)),
+                ]
             rows += [
-                ("private", "yes" if record["private"] else "NO: the noise came from a seed"),
-                ("epsilon spent so far", f"{record['spent']['epsilon']:.4g}"),
-                ("at delta", f"{record['delta']:.3g}"),
+                ("accounting: rho spent so far", f"{spent['rho']:.4g} of {total['rho']:.4g}"),
                 ("synthetic rows", f"{self.synthetic.num_rows:,}"),
             ]
         return html_table(f"Release {self.folder.name}", ("", "value"), rows, words=(1,))
@@ -301,13 +311,8 @@ class Release:
         if not self.complete:
             raise ReleaseError(f"{self.folder}: not complete yet, and so without a privacy record")
         with self._reading("privacy.json"):
-            record: dict[str, Any] = parse_json(self._listed("privacy.json"))
-            spent = record["spent"]
-            numbers = [record["delta"], spent["rho"], spent["epsilon"]]
-            sound = all(isinstance(number, int | float) for number in numbers)
-            if not sound or not {"dataset", "neighbours", "private"} <= set(record):
-                raise ValueError("is damaged")
-        return record
+            # Its words follow from its numbers, charges and claims.
+            return restated(parse_json(self._listed("privacy.json")))
 
     @property
     def synthetic(self) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from private_gsd.mechanism import run as run_mechanism
 from private_gsd.privacy.accountant import require_same
 from private_gsd.privacy.ledger import Account, Ledger
 from private_gsd.privacy.mechanisms import InsecureSeededNoise, SecureNoise
+from private_gsd.privacy.record import release_record
 from private_gsd.privacy.runs import LedgerRun
 
 if TYPE_CHECKING:
@@ -153,8 +155,13 @@ class Runner:
                 f"{path}: the ledger that the run has paid is gone; put it back, or say where it "
                 "is with --ledger"
             )
+        # Whose ledger it is: the run's own, unless another was named before the first was opened.
+        own = facts.get("own_ledger") is True and (moved is None or facts["opened"])
+        makes = own or facts.get("creates_ledger") is True
         first = Account(self.dataset, budget, self.neighbours, 0)
-        with Ledger(path, create=first) as ledger:
+        if moved is not None or not makes:
+            require_ledger(path, self.dataset)
+        with Ledger(path, create=first if moved is None and makes else False) as ledger:
             run = LedgerRun(ledger, self.dataset, facts["run"], secrets.token_hex(8))
             account = ledger.account(self.dataset)
             require_same(account.neighbours, self.neighbours)
@@ -169,7 +176,7 @@ class Runner:
             release.note(opened=True)
             run.begin(planned)
             if moved is not None:
-                release.note(ledger=str(path))
+                release.note(ledger=str(path), own_ledger=own)
             release.tidy(run.kept_at)
             measured, table, unspent = run_mechanism(
                 mechanism,
@@ -197,7 +204,11 @@ class Runner:
                 raise LedgerError(f"{path}: does not know what paid for these measurements")
             if unspent:  # others may have it; the run has come to its end
                 run.give_back()
-            record = {**ledger.privacy_record(self.dataset), "claims": self._claims(outside)}
+            record = release_record(
+                ledger.privacy_record(self.dataset),
+                self._claims(outside),
+                alone=own and len(mine) == len(ledger.charges(self.dataset)),
+            )
         release.finish(Encoder(release.schema).decode(table), record)
 
     def _claims(self, outside: Measurements | None) -> dict[str, Any]:
@@ -234,6 +245,17 @@ class Runner:
         if found.reason == "interrupted":
             raise KeyboardInterrupt
         return found.matrix
+
+
+def require_ledger(path: Path, dataset: str) -> None:
+    """Refuse a ledger that is not there: only who says so makes one."""
+    if not path.exists():
+        raise LedgerError(
+            f"{path}: no such ledger; if the name is right, make it first, with a total for all "
+            f"releases of the dataset: private-gsd ledger create {shlex.quote(str(path))} "
+            f"--dataset {shlex.quote(dataset)} --epsilon TOTAL --delta DELTA; or say "
+            "--create-ledger (create_ledger=True) for one whose total is the budget of this release"
+        )
 
 
 def _check(run: LedgerRun, release: Release, steps: list[str], kind: str) -> None:

@@ -40,9 +40,11 @@ from private_gsd.mechanism import (
 )
 from private_gsd.privacy.budget import Budget, default_delta
 from private_gsd.privacy.ledger import Ledger, check_line
+from private_gsd.privacy.release import MAX_ROWS
 from private_gsd.privacy.runs import LedgerRun
+from private_gsd.privacy.uncounted import Fit, count, warn_if_again
 from private_gsd.release import Release
-from private_gsd.running import Runner
+from private_gsd.running import Runner, require_ledger
 from private_gsd.schema import Schema
 from private_gsd.sources import Source, open_source
 from private_gsd.sources.restoring import to_arrow
@@ -89,10 +91,12 @@ class Synthesizer:
             rivals, "rap", "rap++", "gem" or "pgm", with settings after a colon, as in
             "rap:iterations=200" (see docs/baselines.md).
         random_state: Of the search; privacy does not depend on it.
-        ledger: The ledger file to charge. By default each fit has one of its own, beside its
-            release, and nobody adds up what several spend on the same table.
-        dataset: The dataset's name in it. A ledger that does not exist yet is made, with this
-            budget as the total that may ever be spent on the dataset.
+        ledger: The ledger file to charge, which 'private-gsd ledger create' has made. By default
+            each fit has one of its own, beside its release, and nobody adds up what several spend
+            on the same table; a second fit of a process on the same data warns of it.
+        create_ledger: Whether to make the ledger where there is none, with the budget of this fit
+            as the total that may ever be spent on the dataset.
+        dataset: The dataset's name in the ledger.
         release: The folder of the release; by default a temporary one (see ``Release.save``).
         neighbours: "replace-one", which makes the number of rows public, or "add-remove", where a
             share of the budget measures it, and ``delta`` must be given.
@@ -124,6 +128,7 @@ class Synthesizer:
         rows: int | None = None,
         random_state: int = 0,
         ledger: str | Path | None = None,
+        create_ledger: bool = False,
         dataset: str = "table",
         release: str | Path | None = None,
         neighbours: str = "replace-one",
@@ -147,6 +152,7 @@ class Synthesizer:
         self.rows = rows
         self.random_state = random_state
         self.ledger = ledger
+        self.create_ledger = create_ledger
         self.dataset = dataset
         self.folder = release
         self.neighbours = neighbours
@@ -202,18 +208,23 @@ class Synthesizer:
         folder = None if self.folder is None else Path(self.folder)
         if folder is not None:
             Release(folder).check_free()
-        self._check_terms()
         inside = Path(self.ledger or ".").absolute().parents
         if folder is not None and self.ledger is not None and folder.absolute() in inside:
             raise LedgerError(
                 f"{self.ledger}: is in the release, and would leave with it; keep it elsewhere"
             )
+        self._check_terms()
         source = open_source(data, self.schema)
-        workload = self._workload(self.workload or self._specs(source))
+        public = self.neighbours == "replace-one"
+        workload = self._workload(self.workload or self._specs(source.count() if public else None))
         exact = self._answer(measurable(self._mechanism(), workload), source, tell)
         budget = self._budget(exact.rows)
         if self.neighbours == "replace-one":
             require_possible(self.totals or {}, exact.rows)
+        fit = Fit.of(source._given, self.schema.names, budget, self.neighbours)
+        uncounted = self.ledger is None and self.insecure_noise_seed is None
+        if uncounted:
+            warn_if_again(fit)
         release = Release(folder or Path(tempfile.mkdtemp(prefix="private-gsd-")) / "release")
         temporary = None
         if folder is None:
@@ -237,6 +248,8 @@ class Synthesizer:
             "ledger": str(Path(self.ledger or _ledger_of(release)).absolute()),
             "data": str(Path(data).absolute()) if isinstance(data, str | Path) else None,
             "opened": False,  # whether its ledger may hold charges
+            "own_ledger": self.ledger is None,
+            "creates_ledger": self.ledger is None or self.create_ledger,
         }
         with release.locked():
             release.begin(settings, run, workload, join_outside(self.schema, self.evidence))
@@ -247,27 +260,33 @@ class Synthesizer:
                 if not _has_begun(release, self.dataset):
                     release.discard()
                 else:
+                    if uncounted:
+                        count(fit)
                     if temporary is not None:
                         temporary.detach()
                     error.add_note(f"go on with: private-gsd resume {release.folder}")
                 raise
+        if uncounted:
+            count(fit)
         self._release, self._source, self._temporary = release, source, temporary
         return self
 
-    def plan(self, data: Any) -> Forecast:
+    def plan(self, data: Any = None, *, expected_rows: int | None = None) -> Forecast:
         """What ``fit`` would measure and how well, before anything is spent.
 
-        Of the table only the number of rows is looked at.
+        Of the table only the number of rows is looked at, which is public under "replace-one".
+        Under "add-remove" it is not, and ``expected_rows`` must be given: the forecast is then as
+        public as that guess.
+
+        Args:
+            data: Anything that ``open_source`` takes; not looked at where ``expected_rows`` is
+                given, and may then be left out.
+            expected_rows: About how many rows the table has, from public knowledge.
         """
         self._check()
-        source = open_source(data, self.schema)
-        people = source.count()
-        if people is None:
-            raise SourceError(f"{source.name} can be read only once; plan with a table or a file")
-        if not people:
-            raise SourceError(f"{source.name}: the table has no rows")
+        people = self._expected(data, expected_rows)
         budget = self._budget(people)
-        asked = self._workload(self.workload or self._specs(source))
+        asked = self._workload(self.workload or self._specs(people))
         mechanism = self._choose(asked)
         return Forecast(
             measurable(mechanism, asked),
@@ -277,7 +296,30 @@ class Synthesizer:
             people,
             self._rows(mechanism, asked, budget, people),
             asked,
+            expected_rows is not None,
         )
+
+    def _expected(self, data: Any, expected_rows: int | None) -> int:
+        """The number of rows that a plan may know."""
+        if expected_rows is not None:
+            return whole("expected_rows", expected_rows, 1, MAX_ROWS)
+        if self.neighbours != "replace-one":
+            raise BudgetError(
+                "under add-remove neighbours the number of rows is private, and a plan must not "
+                "show it; give a public guess instead: --expected-rows N (expected_rows=N)"
+            )
+        if data is None:
+            raise SourceError(
+                "a plan needs the table, for its number of rows, or --expected-rows N "
+                "(expected_rows=N)"
+            )
+        source = open_source(data, self.schema)
+        people = source.count()
+        if people is None:
+            raise SourceError(f"{source.name} can be read only once; plan with a table or a file")
+        if not people:
+            raise SourceError(f"{source.name}: the table has no rows")
+        return people
 
     def keep_folder(self) -> None:
         """Do not remove a temporary release when this process ends."""
@@ -401,10 +443,9 @@ class Synthesizer:
         found = [replace(each.workload, schema=self.schema) for each in self.evidence]
         return sum(found[1:], start=found[0]) if found else None
 
-    def _specs(self, source: Source) -> list[str]:
+    def _specs(self, rows: int | None) -> list[str]:
         """The names of the questions, from public facts alone."""
-        rows = source.count() if self.neighbours == "replace-one" else None
-        if not rows:
+        if not rows or self.neighbours != "replace-one":
             return default_specs(self.schema)
         return choose_specs(self.schema, self._budget(rows), rows)
 
@@ -416,7 +457,11 @@ class Synthesizer:
 
     def _check_terms(self) -> Budget | None:
         """Whether a ledger that is there has the dataset on our terms; and its budget."""
-        if self.ledger is None or not Path(self.ledger).exists():
+        if self.ledger is None:
+            return None
+        if not Path(self.ledger).exists():
+            if not self.create_ledger:
+                require_ledger(Path(self.ledger), self.dataset)
             return None
         with Ledger(self.ledger, create=False, read_only=True) as ledger:
             account = ledger.account(self.dataset)
@@ -498,6 +543,8 @@ class Synthesizer:
                 f"projector {self.projector!r} keeps no rules, and matches neither totals nor "
                 "derived statistics; use 'gsd', or leave them out"
             )
+        if self.create_ledger and self.ledger is None:
+            raise LedgerError("create_ledger goes with ledger: name the file to make")
         for name in ("ledger", "folder"):
             if not isinstance(getattr(self, name), str | Path | None):
                 raise ReleaseError(f"{name} must be a path, not {getattr(self, name)!r}")

@@ -21,6 +21,7 @@ import pytest
 from private_gsd import Schema, datasets
 from private_gsd.cli.files import OutputFile
 from private_gsd.errors import GsdError, LedgerError
+from private_gsd.measurement import Measurements
 from private_gsd.privacy.budget import Budget
 from private_gsd.privacy.ledger import Ledger
 from private_gsd.privacy.runs import LedgerRun
@@ -72,11 +73,88 @@ def test_plan_shows_every_group_on_request(folder: Path) -> None:
     out, _ = run("plan", *COMMON, *wide, "--all", cwd=folder)
     assert "more (--all" not in out
     assert out.count(" x ") == 18  # ten pairs, four triples
-    unknown = ("--neighbours", "add-remove", "--delta", "1e-6")
-    out, _ = run("plan", *COMMON, *unknown, cwd=folder)
+    unknown = ("--neighbours", "add-remove", "--expected-rows", "450")
+    out, _ = run("plan", *COMMON, *unknown, "--delta", "1e-6", cwd=folder)
     assert "the number of rows gets noise of" in out
-    _, err = run("plan", *COMMON, "--neighbours", "add-remove", cwd=folder, code=8)
+    _, err = run("plan", *COMMON, *unknown, cwd=folder, code=8)
     assert "give a delta" in err
+
+
+def test_a_plan_under_add_remove_does_not_look_at_the_data(folder: Path) -> None:
+    """The number of rows is private there: a public guess takes its place."""
+    unknown = ("--neighbours", "add-remove", "--delta", "1e-6")
+    _, err = run("plan", *COMMON, *unknown, cwd=folder, code=8)
+    assert "give a public guess instead: --expected-rows N" in err
+    assert "500" not in err
+    guess = (*unknown, "--expected-rows", "450", "--all")
+    with_data, _ = run("plan", *COMMON, *guess, cwd=folder)
+    assert with_data.startswith("about 450 rows")
+    (folder / "table.csv").unlink()
+    assert run("plan", *COMMON, *guess, cwd=folder)[0] == with_data
+    assert run("plan", *COMMON[1:], *guess, cwd=folder)[0] == with_data
+    public, _ = run("plan", *COMMON[1:], "--expected-rows", "450", "--json", cwd=folder)
+    assert json.loads(public)["rows_are_a_guess"] is True
+    _, err = run("plan", *COMMON[1:], cwd=folder, code=4)
+    assert "a plan needs the table, for its number of rows, or --expected-rows N" in err
+
+
+def test_only_who_says_so_makes_a_ledger(folder: Path) -> None:
+    """A mistyped name is refused before anything is read, and says how a ledger is made."""
+    words = ("-o", "o.csv", "--release", "r", "--ledger", "legder.db")
+    _, err = run("synthesize", "nowhere.csv", *QUICK[1:], *words, cwd=folder, code=9)
+    assert "error: legder.db: no such ledger" in err
+    assert "private-gsd ledger create legder.db --dataset nowhere --epsilon TOTAL" in err
+    assert not [*folder.glob("*.db*"), *folder.glob("r*")]
+    terms = ("--dataset", "table", "--epsilon", "2", "--delta", "1e-6")
+    run("ledger", "create", "ledger.db", *terms, cwd=folder)
+    for name in ("one", "two"):  # the total is more than the first release's
+        words = ("--release", name, "--ledger", "ledger.db")
+        out, _ = run("synthesize", *QUICK, *words, cwd=folder)
+        assert "private: epsilon = 2 at delta = 1e-06" in out
+    _, err = run("synthesize", *QUICK, "--create-ledger", "-o", "o.csv", cwd=folder, code=9)
+    assert "create_ledger goes with ledger" in err
+
+
+def test_a_run_without_a_ledger_says_that_nobody_adds_up(folder: Path) -> None:
+    out, said = run("synthesize", *QUICK, "--release", "r", cwd=folder)
+    assert "is guaranteed for this release alone" in out
+    assert "no ledger was given: nobody adds up" in " ".join(said.split())
+    record = Release.load(folder / "r").privacy
+    assert record["this_release_alone"] is True
+    assert "nobody adds up what other releases of the same data spend" in record["guarantee"]
+    run("report", "r", "-o", "r.html", cwd=folder)
+    page = (folder / "r.html").read_text()
+    assert "It is counted alone: nobody adds up" in page
+    assert "now and later" not in page.split("As the privacy record states it")[0]
+
+
+def test_external_measurements_that_are_not_private_show_everywhere(folder: Path) -> None:
+    schema = Schema.read(folder / "schema.toml")
+    outside = Measurements.from_marginals(
+        schema, 500, [(["sex"], [240, 260], 0.001)], private=False
+    )
+    outside.save(folder / "outside")
+    words = (*QUICK, "--evidence", "outside", "--release", "r")
+    out, _ = run("synthesize", *words, cwd=folder)
+    reason = "external measurements that are not private were used"
+    assert f"NOT PRIVATE: {reason}" in out
+    assert "guaranteed" not in out
+    release = Release.load(folder / "r")
+    record = json.loads((folder / "r" / "privacy.json").read_text())
+    assert record == release.privacy
+    assert record["private"] is False
+    assert record["guarantee"].startswith(f"NONE: {reason}")
+    assert len(record["not_private_because"]) == 1
+    assert record["groups_of_rows"] == record["tests"] == []
+    assert f"NO: {reason}" in release._repr_html_()
+    _, said = run("report", "r", "-o", "r.html", cwd=folder)
+    assert f"NOT PRIVATE: {reason}" in said
+    page = (folder / "r.html").read_text()
+    assert f"NOT PRIVATE: {reason}" in page
+    assert "made under differential privacy" not in page
+    assert "guarantee in numbers" not in page
+    _, said = run("sample", "r", "-o", "some.csv", cwd=folder)
+    assert f"NOT PRIVATE: {reason}" in said
 
 
 def test_queries_from_a_file(folder: Path) -> None:
@@ -121,11 +199,14 @@ def test_progress_on_a_terminal(folder: Path) -> None:
 
 
 def test_the_whole_job(folder: Path) -> None:
-    words = ("-o", "out.csv", "--release", "release", "--ledger", "ledger.db")
-    out, _ = run("synthesize", *QUICK, *words, cwd=folder)
+    words = ("-o", "out.csv", "--release", "release", "--ledger", "ledger.db", "--create-ledger")
+    out, said = run("synthesize", *QUICK, *words, cwd=folder)
     assert "100 synthetic rows: out.csv" in out
     assert "private: epsilon = 1 at delta = 4e-06" in out
-    assert "dataset 'table'" in out
+    assert "is guaranteed for all releases through this ledger, now and later" in out
+    assert "of dataset 'table'" in out
+    assert "accounting: rho = " in out
+    assert "nobody adds up" not in said
     schema = Schema.read(folder / "schema.toml")
     made = Release.load(folder / "release")
     assert made.complete
@@ -184,7 +265,8 @@ def test_adaptive(folder: Path) -> None:
     ],
 )
 def test_mistakes_cost_nothing(folder: Path, words: list[str], code: int, message: str) -> None:
-    _, error = run("synthesize", *words, "--ledger", "ledger.csv", cwd=folder, code=code)
+    made = ("--ledger", "ledger.csv", "--create-ledger")
+    _, error = run("synthesize", *words, *made, cwd=folder, code=code)
     assert message in error
     assert not list(folder.glob("ledger.csv*"))
     assert not (folder / "o.csv").exists()
@@ -200,7 +282,7 @@ def test_what_was_paid_for_is_not_thrown_away(folder: Path) -> None:
     """Told to end, or to write what cannot be written: the release is kept, and where is said."""
     command = [sys.executable, "-m", "private_gsd", "synthesize", *COMMON, "--rows", "2000000"]
     process = subprocess.Popen(
-        [*command, "--ledger", "l.db", "-o", "o.csv"],
+        [*command, "--ledger", "l.db", "--create-ledger", "-o", "o.csv"],
         cwd=folder,
         stderr=subprocess.PIPE,
         text=True,
@@ -400,6 +482,7 @@ def test_mst_and_aim_on_the_command_line(folder: Path) -> None:
     assert json.loads(out)["mechanism"] == "aim"
     for name in ("mst", "aim"):
         made = ("-o", f"{name}.csv", "--release", name, "--ledger", f"{name}.db")
+        made += ("--create-ledger",)
         run("synthesize", *QUICK, *pairs, "--mechanism", name, *made, cwd=folder)
         release = Release.load(folder / name)
         assert release.settings["mechanism"] == name

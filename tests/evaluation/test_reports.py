@@ -17,6 +17,7 @@ from private_gsd import Categorical, Integer, Schema
 from private_gsd.evaluation import evaluate, release_page
 from private_gsd.evaluation.figures import Series, bars, heat_map, histogram
 from private_gsd.markup import Markup, escape, html_table
+from private_gsd.privacy.record import at_most
 from tests.evaluation.tables import HOSTILE, SCHEMA, check_page, parts
 from tests.releases import reopen
 
@@ -46,6 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         workload=["categorical:2", "tree:1:3"],
         release=folder / "release",
         ledger=folder / "ledger.db",
+        create_ledger=True,
     ).fit(folder / "secret.csv")
     return folder
 
@@ -89,6 +91,39 @@ def test_a_release_that_is_not_private_says_so() -> None:
     assert "NOT PRIVATE" in text
     assert "made under differential privacy" not in text
     assert "NO: the noise" in synth.release._repr_html_()
+    assert "recognise" not in text
+    assert "epsilon" not in text.split('id="privacy"')[1].split("</section>")[0]
+
+
+def test_the_page_says_what_a_test_can_reach(folder: Path) -> None:
+    """The power of tests, for one row and for several, and nothing about a chance of delta."""
+    release = gsd.Release.load(folder / "release")
+    record, text = release.privacy, release_page(release)
+    part = text.split('id="privacy"')[1].split("</section>")[0]
+    assert "but for a chance" not in text
+    assert "odds" not in text
+    assert part.count("<svg ") == 1
+    assert "now and later, all seen together" in part
+    for test in record["tests"]:
+        assert f"{at_most(100 * test['largest_power'], 3)} %" in part
+    for group in record["groups_of_rows"]:
+        assert f">{at_most(group['epsilon'], 4)}<" in part
+    assert f"epsilon = {record['total']['epsilon']!r}" in part
+    assert "accounting: rho spent so far" in part
+
+
+def test_what_the_guarantee_does_not_cover_is_said() -> None:
+    outside = gsd.Measurements.from_marginals(SCHEMA, 100, [(["sex"], [50, 50], 3.0)])
+    synth = gsd.Synthesizer(
+        SCHEMA, epsilon=1.0, rows=50, evidence=[outside], totals={"sex = 'male'": 40}
+    ).fit(parts(100)[0])
+    text = release_page(synth.release)
+    assert (
+        "does not cover what totals that are claimed to be public and external measurements, "
+        "which were used too, disclose" in text
+    )
+    assert "with a guarantee of their own outside this ledger" in text
+    assert "NOT" not in text
 
 
 def test_bounds_that_protect_nobody_are_called_so() -> None:
@@ -161,7 +196,7 @@ def test_every_page_warns_and_allows_nothing_to_be_loaded(folder: Path) -> None:
     assert text.count("NOT FOR PUBLICATION") >= 2
     assert "default-src 'none'" in text
     assert "table-header-group" in text  # on every printed page
-    assert len(outline.figures) == len(SCHEMA) + 3 + 1 + 5 + 1
+    assert len(outline.figures) == len(SCHEMA) + 3 + 1 + 5 + 1 + 1
     assert found.privacy is not None
     assert "What was promised" in text
 

@@ -69,7 +69,12 @@ def test_pairs_get_four_fifths_and_the_same_noise() -> None:
 def test_a_run_spends_its_budget_and_no_more(tmp_path: Path) -> None:
     """But for what a split leaves over: less than a unit a group."""
     synth = Synthesizer(
-        SCHEMA, 1.0, workload=["categorical:3"], rows=100, ledger=tmp_path / "ledger"
+        SCHEMA,
+        1.0,
+        workload=["categorical:3"],
+        rows=100,
+        ledger=tmp_path / "ledger",
+        create_ledger=True,
     ).fit(TABLE)
     assert synth.release.settings["mechanism"] == "layered"
     measured = synth.release.measurements()

@@ -305,7 +305,8 @@ def test_mst_with_pairs_that_a_model_cannot_take(tmp_path: Path) -> None:
     assert is_picky(projector_of("pgm"), AIM, pairs)
     assert not is_picky(projector_of("gsd"), AIM, pairs)
     settings["projector"] = "pgm:cells=17"  # a pair and three columns have 18
-    again = Synthesizer(schema, 1.0, release=tmp_path / "s", ledger=tmp_path / "l", **settings)
+    files = {"release": tmp_path / "s", "ledger": tmp_path / "l", "create_ledger": True}
+    again = Synthesizer(schema, 1.0, **files, **settings)
     with pytest.raises(WorkloadError, match=r"more than the 17 allowed.*use another projector"):
         again.fit(table)
     assert not (tmp_path / "l").exists()
@@ -334,6 +335,7 @@ def test_a_run_killed_at_any_step_goes_on_as_if_it_was_not(
             delta=1e-6,
             release=folder,
             ledger=folder.with_suffix(".db"),
+            create_ledger=True,
             insecure_noise_seed=5,
             neighbours=neighbours,
             rows=40,
@@ -434,6 +436,7 @@ def test_what_is_no_marginal_is_refused_by_name(
         mechanism=name,
         release=tmp_path / "r",
         ledger=tmp_path / "l",
+        create_ledger=True,
     )
     for act in (synth.fit, synth.plan):
         with pytest.raises(WorkloadError, match=f"'{name}' {message}.*one-shot or adaptive"):

@@ -834,7 +834,7 @@ def test_a_privacy_record(path: Path) -> None:
     assert record["charges"] == [
         {
             "id": 1,
-            "at": charge.at,
+            "at": charge.at[:10],  # how long a run takes may depend on the data
             "run": "r",
             "mechanism": "discrete gaussian",
             "groups": ["age × sex", "income"],
@@ -846,9 +846,9 @@ def test_a_privacy_record(path: Path) -> None:
     assert record["neighbours"] == "add-remove"
     assert "Proposition 12" in record["conversion_in_words"]
     for words in (
-        "rho = 0.0625,",
-        f"epsilon = {epsilon_of(0.0625, 1e-6)!r} and delta = 1e-06",
-        "a total of rho = 0.25",
+        "with rho = 0.25, which is the total of the dataset's account",
+        f"epsilon = {epsilon_of(0.25, 1e-6)!r} and delta = 1e-06",
+        "What is spent so far, rho = 0.0625, is accounting, and no guarantee",
         "one has all rows of the other and one more",
     ):
         assert words in record["guarantee"]

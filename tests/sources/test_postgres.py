@@ -302,7 +302,7 @@ def test_the_whole_job_on_the_command_line(postgres: str, tmp_path: Path) -> Non
     common = (*asked, "--schema", "schema.toml", "--epsilon", "1")
     out, _ = run("plan", *common, cwd=tmp_path)
     assert "400 rows" in out
-    words = ("--rows", "50", "-o", "o.csv", "--ledger", "l.db", "--release", "r")
+    words = ("--rows", "50", "-o", "o.csv", "--ledger", "l.db", "--create-ledger", "--release", "r")
     out, err = run("synthesize", *common, *words, cwd=tmp_path)
     assert "dataset 'table'" in out
     run("resume", "r", "--data", asked[0], *asked[1:], cwd=tmp_path)

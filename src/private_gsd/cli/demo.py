@@ -20,6 +20,8 @@ from private_gsd.answering import query_errors
 from private_gsd.cli import output
 from private_gsd.cli.picture import comparison
 from private_gsd.errors import GsdError
+from private_gsd.privacy.budget import Budget, default_delta
+from private_gsd.privacy.ledger import Ledger
 from private_gsd.schema import Discrete, Integer, Schema
 from private_gsd.sources import open_source
 from private_gsd.synthesizer import Synthesizer
@@ -37,6 +39,7 @@ SHOWN = (
     "mobility_difficulty = TRUE AND age >= 75",
 )
 SYNTHETIC_ROWS = 5000
+TOTAL = 2.0
 MARK = ".private-gsd-demo"
 BLOCKS = " ▁▂▃▄▅▆▇█"
 BINS = 12
@@ -87,6 +90,9 @@ def demo(
     )
     say("These figures are exact, which only a simulated table allows.\n")
 
+    total = Budget.from_epsilon(TOTAL, default_delta(rows), "gaussian")
+    with Ledger(ledger, create=True) as opened:
+        opened.add_dataset("census", total)
     synth = Synthesizer(
         schema,
         epsilon=1.0,
@@ -97,8 +103,11 @@ def demo(
     )
     forecast = synth.plan(data)
     workload, group = forecast.workload, forecast.groups[0]
+    share = forecast.budget.rho / total.rho
     say(
-        f"[bold]5. A plan.[/] The budget, epsilon = 1, pays for {workload.size:,} questions in "
+        f"[bold]5. A ledger[/] with all that may ever be spent on the census, epsilon = {TOTAL:g}: "
+        f"{escape(str(ledger))}. [bold]A plan[/] of one release, with epsilon = 1, which is "
+        f"{share:.0%} of that in rho: it pays for {workload.size:,} questions in "
         f"{workload.num_groups:,} groups, such as {escape(repr(group.name))}. Each count gets "
         f"noise of {group.noise:,.0f} rows, which is a mean error of {group.error:.2%} of the "
         "people before the search takes much of it out. Nothing is spent yet.",
@@ -135,7 +144,9 @@ def demo(
     say(
         "\n[bold]Your own table:[/]\n"
         "  private-gsd schema draft YOUR.csv -o schema.toml   (then edit it: public facts only)\n"
-        "  private-gsd plan YOUR.csv --schema schema.toml --epsilon 1\n"
+        "  private-gsd ledger create ledger.db --dataset YOUR --epsilon 2 --delta 1e-9   (the "
+        "total, for all releases)\n"
+        "  private-gsd plan YOUR.csv --schema schema.toml --epsilon 1 --delta 1e-9\n"
         "  private-gsd synthesize YOUR.csv --schema schema.toml --epsilon 1 -o synthetic.csv "
         "--release release --ledger ledger.db",
         soft_wrap=True,

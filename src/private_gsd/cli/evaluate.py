@@ -98,6 +98,7 @@ def report(
     target.check({"the release folder": folder})
     target.write(release_page(release))
     output.out.print(f"release report: {escape(str(result))}", soft_wrap=True)
+    output.warn_if_not_private(release.privacy)
 
 
 def _show(found: Evaluation, path: Path) -> None:

@@ -44,7 +44,8 @@ def create(
     ] = "replace-one",
 ) -> None:
     """Give a dataset its budget, in a new ledger or one that exists. It cannot be changed later."""
-    Budget.from_epsilon(epsilon, delta)  # what makes no sense is refused before a file is made
+    # What makes no sense is refused before a file is made.
+    Budget.from_epsilon(epsilon, delta, conversion or "gaussian")
     with Ledger(ledger_file, create=True) as ledger:
         usual = conversion or ledger.usual_conversion(dataset)
         budget = Budget.from_epsilon(epsilon, delta, usual)
@@ -55,6 +56,11 @@ def create(
         f"of which {units_to_rho(account.remaining):.6g} remains",
         soft_wrap=True,
     )
+    if usual == "gaussian" and conversion is None:
+        output.note(
+            "the conversion is 'gaussian', for the mechanisms one-shot and layered (and so auto); "
+            "adaptive, mst and aim need a dataset with --conversion tight, from the beginning"
+        )
 
 
 @app.command()
@@ -69,13 +75,25 @@ def show(
     with Ledger(ledger_file, create=False, read_only=True) as ledger:
         accounts = ledger.accounts() if dataset is None else [ledger.account(dataset)]
         names = [account.dataset for account in accounts]
+        records = [ledger.privacy_record(name) for name in names]
         if as_json:
-            records = [ledger.privacy_record(name) for name in names]
             typer.echo(json.dumps(records, indent=2))
             return
         charges = [charge for name in names for charge in ledger.charges(name)]
         held = [pair for name in names for pair in held_by_runs(ledger, name)]
     output.out.print(accounts_table(accounts))
+    if accounts:
+        output.out.print(
+            "Guaranteed is the total, for all releases through this ledger, now and later. The "
+            "rest is accounting: its epsilons convert rho, and are no guarantee.",
+            soft_wrap=True,
+        )
+    for record in records:
+        for reason in record["not_private_because"]:
+            output.out.print(
+                f"dataset {escape(repr(record['dataset']))} is NOT PRIVATE: {escape(reason)}",
+                soft_wrap=True,
+            )
     for run, rho in held:
         output.out.print(
             f"rho {rho:.6g} is held by run {escape(run)!r}, which is not finished: resume it, or "

@@ -52,6 +52,12 @@ def note(message: str) -> None:
     err.print(f"[yellow]note:[/] {escape(message)}", soft_wrap=True)
 
 
+def warn_if_not_private(record: dict[str, Any]) -> None:
+    """Tell who uses a release that it is not private, and why."""
+    for reason in record["not_private_because"]:
+        err.print(f"[bold red]NOT PRIVATE:[/] {escape(reason)}", soft_wrap=True)
+
+
 @contextmanager
 def notes_for_warnings(quiet: bool = False) -> Iterator[None]:
     """Show this package's warnings as notes, or not at all."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -26,7 +26,11 @@ WORDS = {
 
 
 def plan(
-    data: options.Data,
+    data: Annotated[
+        str | None,
+        typer.Argument(metavar="[DATA]", help="The table; not looked at with --expected-rows."),
+    ] = None,
+    *,
     schema: options.SchemaFile,
     epsilon: options.Epsilon,
     query: options.Query = None,
@@ -38,13 +42,20 @@ def plan(
     groups: options.Groups = 1,
     neighbours: options.NeighboursName = "replace-one",
     rows: options.Rows = None,
+    expected_rows: Annotated[
+        int | None,
+        typer.Option(
+            help="About how many rows the table has, from public knowledge; needed under "
+            "add-remove, where the number is private."
+        ),
+    ] = None,
     projector: options.ProjectorName = "gsd",
     every: options.Every = False,
     as_json: options.Json = False,
 ) -> None:
     """Show what would be measured, with how much noise, before anything is spent.
 
-    Of the table only the number of rows is looked at.
+    Of the table only the number of rows is looked at, and nothing at all with --expected-rows.
     """
     public = Schema.read(schema)
     synth = Synthesizer(
@@ -60,7 +71,8 @@ def plan(
         projector=projector,
     )
     with output.notes_for_warnings(), output.run_progress("Counting rows"):
-        forecast = synth.plan(options.table_of(data, query))
+        table = None if data is None else options.table_of(data, query)
+        forecast = synth.plan(table, expected_rows=expected_rows)
     if as_json:
         typer.echo(json.dumps(forecast.document(), indent=2))
     else:
@@ -74,8 +86,9 @@ def show(forecast: Forecast, every: bool) -> None:
     def say(words: str) -> None:
         output.out.print(words, soft_wrap=True)
 
+    about = "about " if forecast.guessed else ""
     say(
-        f"{forecast.people:,} rows, {asked.size:,} queries in {asked.num_groups:,} groups, "
+        f"{about}{forecast.people:,} rows, {asked.size:,} queries in {asked.num_groups:,} groups, "
         f"{forecast.mechanism.name}"
     )
     say(

@@ -8,7 +8,7 @@ import signal
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.markup import escape
@@ -18,6 +18,7 @@ from private_gsd.cli.files import OutputFile
 from private_gsd.conditional import fill_columns, sampled
 from private_gsd.evidence import read_totals
 from private_gsd.measurement import Measurements
+from private_gsd.privacy.record import at_most
 from private_gsd.release import Release
 from private_gsd.schema import Schema
 from private_gsd.synthesizer import Synthesizer
@@ -35,7 +36,16 @@ def synthesize(
     release: Annotated[
         Path | None, typer.Option(help="Keep the release in this folder; a killed run resumes.")
     ] = None,
-    ledger: Annotated[Path | None, typer.Option(help="The ledger to charge.")] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="The ledger to charge, made by 'ledger create'.")
+    ] = None,
+    create_ledger: Annotated[
+        bool,
+        typer.Option(
+            "--create-ledger",
+            help="Make the ledger if there is none, with this budget as its total for ever.",
+        ),
+    ] = False,
     dataset: Annotated[str | None, typer.Option(help="The dataset's name in the ledger.")] = None,
     delta: options.Delta = None,
     workload: options.WorkloadNames = None,
@@ -82,6 +92,7 @@ def synthesize(
         rows=rows,
         random_state=seed,
         ledger=ledger,
+        create_ledger=create_ledger,
         dataset=_dataset_of(table) if dataset is None else dataset,
         release=release,
         invalid=invalid,
@@ -162,6 +173,7 @@ def sample(
             )
     target.write(table)
     output.out.print(f"{table.num_rows:,} rows: {escape(str(result))}", soft_wrap=True)
+    output.warn_if_not_private(release.privacy)
 
 
 def _dataset_of(table: object) -> str:
@@ -213,7 +225,6 @@ def _hand_over(
             error.add_note(f"the synthetic table is kept in {release.folder}")
             raise
     record = release.privacy
-    spent = record["spent"]
     if as_json:
         document = {
             "rows": table.num_rows,
@@ -227,10 +238,30 @@ def _hand_over(
             f"{table.num_rows:,} synthetic rows: {escape(str(result or release.folder))}",
             soft_wrap=True,
         )
-        words = "private" if record["private"] else "NOT PRIVATE"
-        output.out.print(
-            f"{words}: epsilon = {spent['epsilon']:.4g} at delta = {record['delta']:.3g} "
-            f"(rho = {spent['rho']:.4g}) was spent on dataset "
-            f"{escape(repr(record['dataset']))} so far, {record['neighbours']} neighbours",
-            soft_wrap=True,
+        for line in _promise(record):
+            output.out.print(escape(line), soft_wrap=True)
+    if record["this_release_alone"] and not quiet:
+        output.note(
+            "no ledger was given: nobody adds up what this and other releases of the same table "
+            "spend. 'private-gsd ledger create' makes one, for --ledger"
         )
+
+
+def _promise(record: dict[str, Any]) -> list[str]:
+    """What is guaranteed, or why nothing is; and what is spent, which is accounting."""
+    total, spent, dataset = record["total"], record["spent"], record["dataset"]
+    if record["not_private_because"]:
+        first = [f"NOT PRIVATE: {reason}" for reason in record["not_private_because"]]
+    else:
+        alone = record["this_release_alone"]
+        what = "this release alone" if alone else "all releases through this ledger, now and later"
+        first = [
+            f"private: epsilon = {at_most(total['epsilon'], 4)} at delta = "
+            f"{at_most(record['delta'], 3)} (rho = {at_most(total['rho'], 4)}) is guaranteed for "
+            f"{what}, of dataset {dataset!r}, {record['neighbours']} neighbours, one row"
+        ]
+    return [
+        *first,
+        f"accounting: rho = {spent['rho']:.4g} of the total of {total['rho']:.4g} is spent on "
+        f"dataset {dataset!r} so far",
+    ]

@@ -203,6 +203,40 @@ def intervals(
     return _svg(WIDTH, height, f"{what}. {spoken}. A guess gives {middle:g}.", body)
 
 
+def power_curves(
+    alarms: Sequence[float], powers: Sequence[tuple[str, str, Sequence[float]]], what: str
+) -> Markup:
+    """How well a test can do at each rate of false alarms, against the diagonal of a mere guess.
+
+    Args:
+        alarms: Probabilities of a false alarm, from 0 to 1.
+        powers: For each line its name, its style, and the probability of being right at each.
+        what: What the figure shows, for who cannot see it.
+    """
+    left, top, side = 42, 8, 210
+
+    def at(alarm: float, power: float) -> str:
+        return f"{_n(left + side * alarm)} {_n(top + side * (1 - power))}"
+
+    body = [
+        f'<path class="rule" d="M{at(0, 1)}V{top + side}H{left + side}"/>',
+        f'<path class="mark" d="M{at(0, 0)}L{at(1, 1)}"/>',
+    ]
+    for _, style, line in powers:
+        points = "L".join(at(*point) for point in zip(alarms, line, strict=True))
+        body.append(f'<path class="line {style}" d="M{points}"/>')
+    for share in (0.0, 0.5, 1.0):
+        body.append(_text(left + side * share, top + side + 14, f"{share:.0%}", "middle"))
+        body.append(_text(left - 5, top + side * (1 - share) + 4, f"{share:.0%}", "end"))
+    body.append(_text(left + side / 2, top + side + 29, "false alarms", "middle", "s"))
+    body.append(_text(left + 6, top + 10, "rightly recognised, at most", "start", "s"))
+    tenth = min(range(len(alarms)), key=lambda place: abs(alarms[place] - 0.1))
+    spoken = "; ".join(
+        f"{name}: {line[tenth]:.1%} at {alarms[tenth]:.0%} false alarms" for name, _, line in powers
+    )
+    return _svg(WIDTH, top + side + 34, f"{what}. {spoken}.", body)
+
+
 def _svg(width: float, height: float, spoken: str, body: Sequence[str]) -> Markup:
     return Markup(
         f'<svg viewBox="0 0 {_n(width)} {_n(height)}" role="img" aria-label="{escape(spoken)}">'

@@ -24,7 +24,8 @@ from private_gsd.evaluation.page import (
     side_by_side,
     wide_table,
 )
-from private_gsd.evaluation.pieces import column_figure, privacy_statement, schema_table
+from private_gsd.evaluation.pieces import column_figure, schema_table
+from private_gsd.evaluation.statement import privacy_statement
 from private_gsd.genetic.constraints import broken_by_rule
 from private_gsd.markup import Markup
 
@@ -58,9 +59,8 @@ def release_page(release: Release) -> str:
         Section("schema", "Schema", joined([schema_table(schema), _rules(schema, matrix)])),
         Section("method", "How it was made", _method(settings)),
     ]
-    alarm = (
-        None if record["private"] else "NOT PRIVATE: the noise of this release came from a seed."
-    )
+    reasons = "; ".join(record["not_private_because"])
+    alarm = f"NOT PRIVATE: {reasons}." if reasons else None
     foot = paragraph(f"private-gsd {version('private-gsd')}.")
     return page(f"Release {release.folder.name}", lead, sections, foot, alarm=alarm)
 

@@ -19,8 +19,9 @@ from private_gsd.evaluation.page import (
     side_by_side,
     wide_table,
 )
-from private_gsd.evaluation.pieces import column_figure, privacy_statement, schema_table
+from private_gsd.evaluation.pieces import column_figure, schema_table
 from private_gsd.evaluation.result import ALARM
+from private_gsd.evaluation.statement import privacy_statement
 from private_gsd.markup import Markup, escape
 
 if TYPE_CHECKING:

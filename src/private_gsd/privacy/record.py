@@ -1,14 +1,29 @@
-"""The privacy record: what is promised about a dataset, in words and numbers, to be published."""
+"""The privacy record: what is promised about a dataset, in words and numbers, to be published.
+
+The promise is about the *total* of a dataset's account. A ledger refuses what would exceed it, and
+so the promise holds however later questions depend on earlier answers (a filter): of zCDP by the
+Rényi filter of Feldman and Zrnic, "Individual Privacy Accounting via a Rényi Filter" (2021), and of
+Gaussian noise see ``curves``. Nothing of the kind is known for what is spent so far, where spending
+depends on answers (an odometer): that is accounting, and is called so.
+
+A record is a plain dictionary for JSON. All that is said about privacy anywhere (the page, a
+notebook, the command line) is read off it, and whether there is a promise at all off its list
+``not_private_because``.
+"""
 
 from __future__ import annotations
 
+import math
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
-from private_gsd.privacy.budget import INSECURE, UNITS_PER_RHO, units_to_rho
+from private_gsd.privacy.budget import INSECURE, MAX_RHO, UNITS_PER_RHO, epsilon_of, units_to_rho
+from private_gsd.privacy.tradeoff import largest_powers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from private_gsd.privacy.budget import Conversion
     from private_gsd.privacy.ledger import Account, Charge
 
 NEIGHBOURS = {
@@ -20,53 +35,39 @@ CONVERSIONS = {
     "tight": "the least epsilon by Proposition 12 of Canonne, Kamath and Steinke, The Discrete "
     "Gaussian for Differential Privacy",
     "paper": "epsilon = rho + 2 sqrt(rho ln(1/delta))",
-    "gaussian": "the least epsilon of Gaussian noise, as all of it is: delta = "
+    "gaussian": "the least epsilon of Gaussian noise of this rho: delta = "
     "Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu) with mu = sqrt(2 rho), by "
-    "Theorem 8 of Balle and Wang, Improving the Gaussian Mechanism for Differential Privacy",
+    "Theorem 8 of Balle and Wang, Improving the Gaussian Mechanism for Differential Privacy; the "
+    "noise drawn is the discrete Gaussian, with a variance that is larger by 3 to keep it",
 }
+ACCOUNTING = (
+    "spent, held and remaining are accounting: how much of the total is used. They are no "
+    "guarantee; their epsilons only convert amounts of rho."
+)
+# For how many rows of one person, and for which probabilities of a false alarm, it is spelled out.
+GROUPS_OF_ROWS = (2, 5, 10)
+FALSE_ALARMS = (0.001, 0.01, 0.05, 0.1)
 
 
 def privacy_record(account: Account, charges: Sequence[Charge]) -> dict[str, Any]:
     """The guarantee, the terms it holds under and every charge, ready for JSON."""
     budget = account.budget
-    amounts = {
+    record = {
+        "dataset": account.dataset,
+        "neighbours": account.neighbours,
+        "conversion": budget.conversion,
+        "delta": budget.delta,
+        "units_per_rho": UNITS_PER_RHO,
         "total": _amounts(account, budget.units),
         "spent": _amounts(account, account.spent),
         "held": _amounts(account, account.held),
         "remaining": _amounts(account, account.remaining),
-    }
-    spent = amounts["spent"]
-    insecure = [str(charge.id) for charge in charges if INSECURE in charge.mechanism]
-    so = ", since its noise is Gaussian," if budget.conversion == "gaussian" else " so"
-    guarantee = (
-        "All that was released of this dataset through this ledger, taken together, is "
-        f"rho-zero-concentrated differentially private with rho = {spent['rho']!r}, and{so} "
-        f"(epsilon, delta)-differentially private with epsilon = {spent['epsilon']!r} and "
-        f"delta = {budget.delta!r}. Nothing will be released beyond a total of rho = "
-        f"{budget.rho!r}, which is epsilon = {amounts['total']['epsilon']!r}. Neighbours "
-        f"are {NEIGHBOURS[account.neighbours]}. What is protected is one row: a person "
-        "with several rows is protected less."
-    )
-    if insecure:
-        guarantee = (
-            f"NONE: the noise of charges {', '.join(insecure)} came from a seed, and whoever "
-            "knows or guesses the seed can take it off again."
-        )
-    return {
-        "dataset": account.dataset,
-        "private": not insecure,
-        "guarantee": guarantee,
-        "neighbours": account.neighbours,
-        "neighbours_in_words": NEIGHBOURS[account.neighbours],
-        "conversion": budget.conversion,
-        "conversion_in_words": CONVERSIONS[budget.conversion],
-        "delta": budget.delta,
-        "units_per_rho": UNITS_PER_RHO,
-        **amounts,
         "charges": [
             {
                 "id": charge.id,
-                "at": charge.at,
+                # The day is enough: how long a run took from one charge to the next may depend on
+                # the data.
+                "at": charge.at[:10],
                 "run": charge.run,
                 "mechanism": charge.mechanism,
                 "groups": list(charge.groups),
@@ -76,6 +77,149 @@ def privacy_record(account: Account, charges: Sequence[Charge]) -> dict[str, Any
             for charge in charges
         ],
     }
+    return restated(record)
+
+
+def release_record(
+    record: Mapping[str, Any], claims: Mapping[str, Any], *, alone: bool
+) -> dict[str, Any]:
+    """The record of one release.
+
+    Args:
+        record: The ledger's record of the dataset.
+        claims: What was taken for known beside our measurements.
+        alone: Whether the ledger was made for this release, so that nobody adds up others.
+    """
+    return restated({**record, "claims": dict(claims), "this_release_alone": alone})
+
+
+def restated(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record with all that its numbers, charges and claims say; also one of an older version.
+
+    Raises:
+        LookupError, TypeError, ValueError, AttributeError, ArithmeticError, BudgetError: It is not
+            a record.
+    """
+    total, conversion = record["total"], record["conversion"]
+    amounts = [record[part][kind] for part in ("total", "spent") for kind in ("rho", "epsilon")]
+    if not all(isinstance(number, int | float) and math.isfinite(number) for number in amounts):
+        raise ValueError("amounts must be numbers")
+    reasons = _reasons(record)
+    first = {
+        "dataset": record["dataset"],
+        "private": not reasons,
+        "not_private_because": reasons,
+        "guarantee": _guarantee(record, reasons),
+        "this_release_alone": record.get("this_release_alone", False),
+        "neighbours": record["neighbours"],
+        "neighbours_in_words": NEIGHBOURS[record["neighbours"]],
+        "conversion": conversion,
+        "conversion_in_words": CONVERSIONS[conversion],
+        "delta": record["delta"],
+        "units_per_rho": record["units_per_rho"],
+        "total": total,
+        "groups_of_rows": [] if reasons else [_group(record, rows) for rows in GROUPS_OF_ROWS],
+        "tests": [] if reasons else _tests(total["rho"], conversion),
+        "accounting": ACCOUNTING,
+    }
+    return {**first, **{key: value for key, value in record.items() if key not in first}}
+
+
+def at_most(number: float, digits: int = 6) -> str:
+    """A bound in a few digits, rounded up: what is printed is true as well.
+
+    >>> at_most(0.99999999), at_most(1.0000001), at_most(1 / 30_000**2, 3)
+    ('1', '1.00001', '1.12e-09')
+    """
+    rounded = Context(prec=digits, rounding=ROUND_CEILING).plus(Decimal(repr(number)))
+    return f"{float(rounded):.{digits}g}"
+
+
+def _reasons(record: Mapping[str, Any]) -> list[str]:
+    """Why there is no guarantee; none where there is one."""
+    reasons = []
+    seeded = [str(each["id"]) for each in record["charges"] if INSECURE in each["mechanism"]]
+    if seeded:
+        reasons.append(
+            f"the noise of charges {', '.join(seeded)} came from a seed, and whoever knows or "
+            "guesses the seed can take it off again"
+        )
+    claims = record.get("claims") or {}
+    groups = claims.get("outside_groups") or 0
+    if groups and claims.get("outside_private") is not True:
+        reasons.append(
+            f"external measurements that are not private were used ({groups:,} query "
+            f"{'group' if groups == 1 else 'groups'}), and nothing bounds what they disclose about "
+            "a single row"
+        )
+    return reasons
+
+
+def _guarantee(record: Mapping[str, Any], reasons: list[str]) -> str:
+    """The promise, as one that is proven."""
+    if reasons:
+        return f"NONE: {'; '.join(reasons)}."
+    total, spent = record["total"], record["spent"]
+    so = ", since its noise is Gaussian," if record["conversion"] == "gaussian" else " so"
+    said = [
+        f"Everything released of dataset {record['dataset']!r} through this ledger, now and later, "
+        "taken together, is rho-zero-concentrated differentially private with rho = "
+        f"{total['rho']!r}, which is the total of the dataset's account, and{so} (epsilon, delta)-"
+        f"differentially private with epsilon = {total['epsilon']!r} and delta = "
+        f"{record['delta']!r}.",
+        "The ledger refuses what would exceed the total, so that this holds although later "
+        "questions may depend on earlier answers.",
+        "Released through it are the noisy answers that it has paid for, and what is computed from "
+        "them without another look at the data.",
+    ]
+    if record.get("this_release_alone"):
+        said.append(
+            "The ledger was made for this release alone: nobody adds up what other releases of "
+            "the same data spend, and the guarantee does not cover them."
+        )
+    claims = record.get("claims") or {}
+    if claims.get("public_totals"):
+        said.append(
+            "Totals that the data holder claims to be public were matched as they are; the "
+            "guarantee does not cover them."
+        )
+    if claims.get("outside_groups"):
+        said.append(
+            "External measurements that were handed over as private were used beside those that "
+            "this ledger paid for. The guarantee does not cover them: they have one of their own, "
+            "outside this ledger, and somebody who is in both has less protection than either says."
+        )
+    said += [
+        f"Neighbouring tables are {NEIGHBOURS[record['neighbours']]}.",
+        "The unit of protection is one row: for a person with several rows the guarantee is "
+        "weaker (groups_of_rows).",
+        f"What is spent so far, rho = {spent['rho']!r}, is accounting, and no guarantee by itself.",
+    ]
+    return " ".join(said)
+
+
+def _tests(rho: float, conversion: Conversion) -> list[dict[str, float]]:
+    """What no test of one row against another exceeds."""
+    powers = largest_powers(rho, FALSE_ALARMS, conversion)
+    return [
+        {"false_alarms": alarm, "largest_power": power}
+        for alarm, power in zip(FALSE_ALARMS, powers, strict=True)
+    ]
+
+
+def _group(record: Mapping[str, Any], rows: int) -> dict[str, Any]:
+    """The promise for somebody with several rows; epsilon is None where it would mean nothing.
+
+    k rows that differ are k steps from neighbour to neighbour, and move every answer k times as
+    far as one row may. A mechanism that is ρ-zCDP is k²ρ-zCDP for them (Bun and Steinke,
+    "Concentrated Differential Privacy", 2016, on group privacy): each charge by itself, and so
+    their total. Of Gaussian noise μ is k times as large, which is k²ρ in its curve. That the noise
+    is on whole numbers changes nothing: the proof in ``curves`` takes any vector of whole numbers
+    for what the answers are moved by, and the same variance, larger by 3, whatever its length.
+    """
+    rho = rows**2 * record["total"]["rho"]
+    epsilon = None if rho > MAX_RHO else epsilon_of(rho, record["delta"], record["conversion"])
+    return {"rows": rows, "rho": rho, "epsilon": epsilon}
 
 
 def _amounts(account: Account, units: int) -> dict[str, float]:

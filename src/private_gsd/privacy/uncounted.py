@@ -1,0 +1,107 @@
+"""Uncounted: what fits without a shared ledger have spent on the same data, in this process.
+
+Each of them keeps its own promise; together they spend the sum, and no file adds it up. A notebook
+cell that is run again is such a fit. A second one on the same data warns, before it pays.
+
+What is the same data is decided without a look at any row: the same path; the same object; or
+tables of which at least one is not a file, with the same columns in their schemas, for a frame that
+is made anew is another object. Two different tables in memory with the same columns are thus taken
+for one, which a warning may be.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from private_gsd.privacy.budget import epsilon_of, units_to_rho
+from private_gsd.privacy.record import at_most
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from private_gsd.privacy.budget import Budget, Conversion
+
+
+class UncountedWarning(UserWarning):
+    """Several fits spend on the same data, and no ledger adds up what they spend."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What one fit spends, and on what.
+
+    Attributes:
+        path: Of the data, where it is a file, a folder or a glob.
+        frame: Gives the data, where it is an object that is still there.
+        columns: The columns that are read.
+        budget: What is spent.
+        neighbours: Which tables count as neighbours.
+    """
+
+    path: str | None
+    frame: Callable[[], object | None]
+    columns: frozenset[str]
+    budget: Budget
+    neighbours: str
+
+    @classmethod
+    def of(cls, data: Any, columns: Iterable[str], budget: Budget, neighbours: str) -> Fit:
+        """A fit of some data: a path, or anything else."""
+        path, frame = None, _nothing
+        if isinstance(data, str | Path):
+            path = str(Path(data).resolve())
+        else:
+            try:
+                frame = weakref.ref(data)
+            except TypeError:  # an object that cannot be referred to without keeping it
+                frame = _nothing
+        return cls(path, frame, frozenset(columns), budget, neighbours)
+
+    def is_of_the_same(self, other: Fit) -> bool:
+        """Whether both may be of the same data."""
+        if self.path is not None and other.path is not None:
+            return self.path == other.path
+        mine = self.frame()
+        return self.columns == other.columns or (mine is not None and mine is other.frame())
+
+
+_FITS: list[Fit] = []
+
+
+def count(fit: Fit) -> None:
+    """Remember a fit that has paid."""
+    _FITS.append(fit)
+
+
+def warn_if_again(fit: Fit) -> None:
+    """Warn of a fit that is about to pay, if others of the same data have."""
+    fits = [fit, *(each for each in _FITS if each.is_of_the_same(fit))]
+    if len(fits) == 1:
+        return
+    relations = {each.neighbours for each in fits}
+    # One row for another is one removed and one added: two steps, and four times the ρ.
+    weight = {each: 4 if len(relations) > 1 and each == "add-remove" else 1 for each in relations}
+    rho = units_to_rho(sum(each.budget.units * weight[each.neighbours] for each in fits))
+    gaussian = all(each.budget.conversion == "gaussian" for each in fits)
+    conversion: Conversion = "gaussian" if gaussian else "tight"
+    delta = max(each.budget.delta for each in fits)
+    epsilon = epsilon_of(rho, delta, conversion)
+    warnings.warn(
+        f"{len(fits):,} fits of this process spend on the same data without a ledger, this one "
+        f"included. Together they spend rho = {at_most(rho, 4)}, which is epsilon = "
+        f"{at_most(epsilon, 4)} at delta = {at_most(delta, 4)}, and each "
+        "release states its own part alone. A notebook cell that is run again spends again. Give "
+        "all fits of the data one ledger, made with 'private-gsd ledger create', which adds up and "
+        "refuses what is over its total. (Tables in memory are taken for the same where they have "
+        "the same columns.)",
+        UncountedWarning,
+        stacklevel=3,
+    )
+
+
+def _nothing() -> None:
+    """No object."""
