@@ -6,6 +6,7 @@ style sheet variables that follow light and dark, and text stays text.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -213,7 +214,7 @@ def power_curves(
         powers: For each line its name, its style, and the probability of being right at each.
         what: What the figure shows, for who cannot see it.
     """
-    left, top, side = 42, 8, 210
+    left, top, side = 52, 8, 210
 
     def at(alarm: float, power: float) -> str:
         return f"{_n(left + side * alarm)} {_n(top + side * (1 - power))}"
@@ -229,10 +230,15 @@ def power_curves(
         body.append(_text(left + side * share, top + side + 14, f"{share:.0%}", "middle"))
         body.append(_text(left - 5, top + side * (1 - share) + 4, f"{share:.0%}", "end"))
     body.append(_text(left + side / 2, top + side + 29, "false alarms", "middle", "s"))
-    body.append(_text(left + 6, top + 10, "rightly recognised, at most", "start", "s"))
+    body.append(
+        f'<text class="s" text-anchor="middle" transform="translate(10 {_n(top + side / 2)})'
+        'rotate(-90)">rightly recognised, at most</text>'
+    )
     tenth = min(range(len(alarms)), key=lambda place: abs(alarms[place] - 0.1))
     spoken = "; ".join(
-        f"{name}: {line[tenth]:.1%} at {alarms[tenth]:.0%} false alarms" for name, _, line in powers
+        f"{name}: at most {math.ceil(1000 * line[tenth]) / 1000:.1%} at {alarms[tenth]:.0%} false "
+        "alarms"
+        for name, _, line in powers
     )
     return _svg(WIDTH, top + side + 34, f"{what}. {spoken}.", body)
 

@@ -79,9 +79,10 @@ def _attacks(record: dict[str, Any]) -> Markup:
         f"Take one row, and somebody who knows all other rows of the data and {doubt}. The test "
         f"raises a false alarm if {alarm}. "
         f"Without any release, a test that raises false alarms with a probability of 1 % {right} "
-        "with a probability of 1 % as well. With all that is covered, the second probability is at "
-        f"most {_percent(power)}. This holds for every test, whatever else is known and however "
-        "much is computed; somebody who knows less of the other rows does no better. It does not "
+        "with a probability of 1 % as well. With all that is covered here, that probability is at "
+        f"most {_percent(power)}. This holds for every test, whatever else is known about the data "
+        "and however much is computed; somebody who knows less of the other rows does no better. "
+        "It does not "
         "mean that nothing is learned about a person: what the data say about many rows together "
         "is what a release is for, and may tell something about anybody, in the data or not."
     )

@@ -3,8 +3,8 @@
 The promise is about the *total* of a dataset's account. A ledger refuses what would exceed it, and
 so the promise holds however later questions depend on earlier answers (a filter): of zCDP by the
 Rényi filter of Feldman and Zrnic, "Individual Privacy Accounting via a Rényi Filter" (2021), and of
-Gaussian noise see ``curves``. Nothing of the kind is known for what is spent so far, where spending
-depends on answers (an odometer): that is accounting, and is called so.
+Gaussian noise see ``curves``. The same is false of what is spent so far, where spending depends on
+answers (an odometer): that is accounting, and is called so.
 
 A record is a plain dictionary for JSON. All that is said about privacy anywhere (the page, a
 notebook, the command line) is read off it, and whether there is a promise at all off its list
@@ -170,7 +170,8 @@ def _guarantee(record: Mapping[str, Any], reasons: list[str]) -> str:
         "The ledger refuses what would exceed the total, so that this holds although later "
         "questions may depend on earlier answers.",
         "Released through it are the noisy answers that it has paid for, and what is computed from "
-        "them without another look at the data.",
+        "them without another look at the data. The schema, the queries and the settings are taken "
+        "to be public knowledge.",
     ]
     if record.get("this_release_alone"):
         said.append(
