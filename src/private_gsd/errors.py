@@ -4,6 +4,7 @@
     GsdError                   1      anything else
     ├── SchemaError            3      the schema file, or one built in Python, is wrong
     ├── SourceError            4      the table cannot be opened or read
+    │   └── UnreadableError    4      … for a reason that lies in its rows
     ├── DataError              5      the table was read, and holds values outside the schema
     ├── MissingExtraError      6      an optional dependency is not installed
     ├── WorkloadError          7      the queries asked for do not make sense, or are too many
@@ -15,6 +16,9 @@
 
 Messages name the file, the column and the value, and say what to do next. The command line prints
 them without a traceback and ends with the exit code; 2 is a misused option, 130 an interruption.
+
+Messages are for the steward, and no part of what is published. Those that depend on the rows of the
+table, or quote them, end in a line that says so (``confidential``).
 """
 
 from __future__ import annotations
@@ -27,10 +31,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+CONFIDENTIAL = "This message depends on the data and may quote it: it is confidential."
+
+
 class GsdError(Exception):
-    """The base of all errors that private-gsd raises on purpose."""
+    """The base of all errors that private-gsd raises on purpose.
+
+    Attributes:
+        exit_code: How the command line ends.
+        confidential: Whether the message depends on the rows of the table.
+    """
 
     exit_code = 1
+    confidential = False
+
+    def __str__(self) -> str:
+        # Names of files may hold bytes that are no text, and must not stop us from naming them.
+        message = super().__str__().encode("utf-8", "backslashreplace").decode()
+        quoted = CONFIDENTIAL in message  # from the error that this one passes on
+        return f"{message}\n{CONFIDENTIAL}" if self.confidential and not quoted else message
 
 
 class SchemaError(GsdError):
@@ -45,10 +64,17 @@ class SourceError(GsdError):
     exit_code = 4
 
 
+class UnreadableError(SourceError):
+    """The rows of a table could not be read."""
+
+    confidential = True
+
+
 class DataError(GsdError):
     """A table holds values that its schema does not allow."""
 
     exit_code = 5
+    confidential = True
 
 
 class WorkloadError(GsdError):

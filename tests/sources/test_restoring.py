@@ -49,9 +49,19 @@ SCHEMA = Schema(
 )
 NOON = dt.datetime(1600, 7, 1, 12)  # before what nanoseconds can say
 FULL = {
-    **{"text": "a", "text?": "", "code": 2, "code?": 2**62 + 1, "flag": True},
-    **{"bool": True, "bool?": False, "int": 300, "int?": 7, "real?": 1.5, "date": NOON.date()},
-    **{"moment?": NOON, "vienna": NOON.replace(tzinfo=dt.UTC)},
+    "text": "a",
+    "text?": "",
+    "code": 2,
+    "code?": 2**62 + 1,
+    "flag": True,
+    "bool": True,
+    "bool?": False,
+    "int": 300,
+    "int?": 7,
+    "real?": 1.5,
+    "date": NOON.date(),
+    "moment?": NOON,
+    "vienna": NOON.replace(tzinfo=dt.UTC),
 }
 NULLS = FULL | {column.name: None for column in SCHEMA if column.nullable}
 RESULTS = {
@@ -112,8 +122,13 @@ def test_pandas(rows: list[dict[str, Any]]) -> None:
     back = open_source(result([FULL]).to_pandas(), SCHEMA).restore(result(rows))
     assert {name: str(dtype) for name, dtype in back.dtypes.items()} == {
         **dict.fromkeys(["text", "text?", "code", "code?", "flag"], "category"),
-        **{"bool": "bool", "bool?": "boolean", "int": "int64", "int?": "Int64"},
-        **{"real?": "float64", "date": "datetime64[us]", "moment?": "datetime64[us]"},
+        "bool": "bool",
+        "bool?": "boolean",
+        "int": "int64",
+        "int?": "Int64",
+        "real?": "float64",
+        "date": "datetime64[us]",
+        "moment?": "datetime64[us]",
         "vienna": "datetime64[us, Europe/Vienna]",
     }
     for name in ("text", "text?", "code", "code?", "flag"):
@@ -132,10 +147,13 @@ def test_pandas(rows: list[dict[str, Any]]) -> None:
 def test_polars(rows: list[dict[str, Any]]) -> None:
     back = open_source(pl.from_arrow(result([FULL])), SCHEMA).restore(result(rows))
     assert dict(back.schema) == {
-        **{"text": pl.Enum(["b", "a", "c"]), "text?": pl.Enum(["b", "a", ""])},
+        "text": pl.Enum(["b", "a", "c"]),
+        "text?": pl.Enum(["b", "a", ""]),
         **dict.fromkeys(["code", "code?", "int", "int?"], pl.Int64),
         **dict.fromkeys(["flag", "bool", "bool?"], pl.Boolean),
-        **{"real?": pl.Float64, "date": pl.Date, "moment?": pl.Datetime("us")},
+        "real?": pl.Float64,
+        "date": pl.Date,
+        "moment?": pl.Datetime("us"),
         "vienna": pl.Datetime("us", "Europe/Vienna"),
     }
     assert back.to_arrow().cast(SCHEMA.arrow_schema).to_pylist() == result(rows).to_pylist()

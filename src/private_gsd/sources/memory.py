@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 
-from private_gsd.errors import SourceError, require
+from private_gsd.errors import SourceError, UnreadableError, require
 from private_gsd.sources.restoring import to_arrow, to_pandas, to_polars
 from private_gsd.sources.values import values_as_text
 
@@ -80,7 +80,7 @@ class ArrowTable(Table):
             for batch in pa.RecordBatchReader.from_stream(self._data):
                 yield from slices(batch.select(columns), batch_rows)
         except (pa.ArrowException, OSError) as error:
-            raise SourceError(f"{self.name} cannot be read: {first_line(error)}") from None
+            raise UnreadableError(f"{self.name} cannot be read: {first_line(error)}") from None
 
 
 class ArrowDataset(Table):
@@ -101,14 +101,14 @@ class ArrowDataset(Table):
         try:
             yield from self._data.to_batches(columns=list(columns), batch_size=batch_rows)
         except (pa.ArrowException, OSError) as error:
-            raise SourceError(f"{self.name} cannot be read: {first_line(error)}") from None
+            raise UnreadableError(f"{self.name} cannot be read: {first_line(error)}") from None
 
     def count(self) -> int:
         """The number of rows."""
         try:
             return int(self._data.count_rows())
         except (pa.ArrowException, OSError) as error:
-            raise SourceError(f"{self.name} cannot be read: {first_line(error)}") from None
+            raise UnreadableError(f"{self.name} cannot be read: {first_line(error)}") from None
 
 
 class PandasFrame(Table):
@@ -137,7 +137,7 @@ class PandasFrame(Table):
                     values_as_text(series) if mixed else pa.array(series, from_pandas=True)
                 )
             except (pa.ArrowException, TypeError, ValueError, ArithmeticError) as error:
-                raise SourceError(
+                raise UnreadableError(
                     f"{self.name}: column {name!r} ({series.dtype}) holds something that is "
                     f"neither text, number, boolean, date nor null: {first_line(error)}"
                 ) from None
@@ -178,14 +178,14 @@ class PolarsFrame(Table):
                 for batch in frame.to_arrow().to_batches():
                     yield from slices(batch, batch_rows)
         except (self._failure, pa.ArrowException, OSError) as error:
-            raise SourceError(f"{self.name} cannot be read: {first_line(error)}") from None
+            raise UnreadableError(f"{self.name} cannot be read: {first_line(error)}") from None
 
     def count(self) -> int:
         """The number of rows; a lazy frame is collected for it."""
         try:
             return int(self._data.lazy().select(self._length).collect().item())
         except (self._failure, OSError) as error:
-            raise SourceError(f"{self.name} cannot be read: {first_line(error)}") from None
+            raise UnreadableError(f"{self.name} cannot be read: {first_line(error)}") from None
 
     def restore(self, table: pa.Table, schema: Schema) -> Any:
         """A Polars frame, lazy if a lazy one came."""
@@ -224,7 +224,7 @@ class DuckdbRelation(Table):
         try:
             yield
         except (duckdb.Error, pa.ArrowException, OSError) as error:
-            raise SourceError(
+            raise UnreadableError(
                 f"{self.name} cannot be read (its connection allows one reader at a time): "
                 f"{first_line(error)}"
             ) from None
@@ -254,6 +254,15 @@ def slices(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
     """A batch in pieces of at most that many rows, without copying."""
     for start in range(0, batch.num_rows, rows):
         yield batch.slice(start, rows)
+
+
+def require_columns(
+    path: object, names: Sequence[str], first: object, wanted: Sequence[str]
+) -> None:
+    """Refuse a file that lacks columns of the first one."""
+    lacking = sorted(set(wanted) - set(names))
+    if lacking:
+        raise SourceError(f"{path} lacks columns that {first} has: {', '.join(lacking)}")
 
 
 def quote_name(name: str) -> str:

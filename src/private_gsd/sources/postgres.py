@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from private_gsd.errors import SourceError, require
+from private_gsd.errors import SourceError, UnreadableError, require
 from private_gsd.sources.memory import Table, quote_name, slices
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class PostgresQuery:
             lines = [line.strip() for line in text.splitlines() if line.strip()]
             shown = [line for line in lines if not line.startswith(("DETAIL", "CONTEXT", "LINE"))]
             message = " ".join(shown)[:300] or type(error).__name__
-            raise SourceError(f"{self.name}: cannot be read: {message}") from None
+            raise UnreadableError(f"{self.name}: cannot be read: {message}") from None
 
 
 class PostgresTable(Table):

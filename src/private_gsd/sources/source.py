@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from private_gsd.encoding import Encoder, Invalid, Problems
-from private_gsd.errors import DataError, SourceError, did_you_mean
+from private_gsd.errors import DataError, SourceError, UnreadableError, did_you_mean
 from private_gsd.sources.files import open_files
 from private_gsd.sources.memory import Table, wrap
 from private_gsd.sources.postgres import PostgresQuery, PostgresTable, is_address, refuse_addresses
@@ -81,7 +81,7 @@ class Source:
                 f"{self.name} can be read only once and was read before; pass a table or a file"
             )
         if empty:
-            raise SourceError(f"{self.name}: the table has no rows")
+            raise UnreadableError(f"{self.name}: the table has no rows")
         self._gave_rows = True
 
     def count(self) -> int | None:

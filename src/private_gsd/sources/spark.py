@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from private_gsd.errors import SourceError, require
+from private_gsd.errors import SourceError, UnreadableError, require
 from private_gsd.sources.memory import Table, first_line
 from private_gsd.sources.restoring import to_arrow
 
@@ -68,11 +68,11 @@ class SparkFrame(Table):
                 line for line in str(error).splitlines() if re.match(r"[\w.]+(Error|Exc)", line)
             ]
             reason = lines[-1].partition(":")[0] if lines else "an error"
-            raise SourceError(f"{self.name} cannot be read: {reason} in a task") from None
+            raise UnreadableError(f"{self.name} cannot be read: {reason} in a task") from None
         except errors.PySparkException as error:
-            raise SourceError(f"{self.name} cannot be read: {first_line(error)}") from None
+            raise UnreadableError(f"{self.name} cannot be read: {first_line(error)}") from None
         except java.Py4JError:
-            raise SourceError(
+            raise UnreadableError(
                 f"{self.name} cannot be read: a task failed; Spark's log says why"
             ) from None
 
