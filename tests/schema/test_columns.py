@@ -74,6 +74,23 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"kind": "date", "lower": DAY, "upper": "2022-01-01", "resolution": ["day"]}, "resolution"),
     ({"kind": "date", "lower": DAY, "upper": "2022-01-01", "format": "%"}, "strptime pattern"),
     ({"kind": "date", "lower": DAY, "upper": "2022-01-01", "format": 5}, "strptime pattern"),
+    ({"kind": "date", "lower": DAY, "upper": "2022-01-01", "format": "%%"}, "strptime pattern"),
+    *(
+        ({"kind": "datetime", "lower": DAY, "upper": "2022-01-01", "format": pattern}, message)
+        for pattern, message in (
+            ("%Y%Y", "format '%Y%Y' says the year twice"),
+            ("%d.%m.%y (%Y)", "says the year twice"),
+            ("%m %B %Y", "says the month twice"),
+            ("%Y-%j %d", "says the day twice"),
+            ("%H %I", "says the hour twice"),
+            ("%c %S", "says the second twice"),
+            ("%x %X %d", "says the day twice"),
+            ("%H:%M %p", "has %p, which goes with %I"),
+            ("%Y-%m-%d %z", "has %z, and the column has no timezone"),
+            ("%Y %V", "strptime pattern"),
+            ("%Y\0", "strptime pattern"),
+        )
+    ),
     (
         {
             "kind": "datetime",

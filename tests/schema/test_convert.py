@@ -109,6 +109,8 @@ name: {max_tokens: 9}
         ("dpsynth", {"a": {"possible_values": 3}}, "possible_values must be a list"),
         ("sdv", "{", "not valid"),
         ("sdv", "[" * 99_999, "nested too deeply"),
+        ("mbi", f'{{"age": {"9" * 5000}}}', "too many digits"),
+        ("mbi", f'{{"age": -{"9" * 2000}}}', "expected a size of 1 or more"),
         ("sdv", {"columns": {"a": {"sdtype": "categorical", "order": [None]}}}, "values missing"),
         ("sdv", {"columns": {"a": {"sdtype": "datetime", "datetime_format": 5}}}, "must be text"),
         ("mbi", {"age": 300_000_000}, "300,000,000 values are more than 1,000,000"),
@@ -127,6 +129,16 @@ def test_bad_documents(tmp_path: Path, style: str, document: object, message: st
         getattr(Schema, f"from_{style}")(path)
     assert str(error.value).startswith(f"{path}: ")
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "spec", ["possible_values: [0x{}]", "min_value: 0x{}", "dtype: int, max_value: 0x{}"]
+)
+def test_long_numbers_in_yaml(tmp_path: Path, spec: str) -> None:
+    path = tmp_path / "domain.yaml"
+    path.write_text(f"age: {{{spec.format('f' * 5000)}}}")
+    with pytest.raises(SchemaError, match=r"domain.yaml: a number has too many digits"):
+        Schema.from_dpsynth(path)
 
 
 def test_extra_keys_must_name_a_column(tmp_path: Path) -> None:

@@ -273,10 +273,16 @@ def read_foreign(
         raise SchemaError(f"{path}: nested too deeply") from None
     except failure as error:
         raise SchemaError(f"{path}: not valid: {error}") from None
+    except ValueError:  # Python's own limit
+        raise SchemaError(f"{path}: {toml.TOO_LONG}") from None
     try:
-        return convert.CONVERTERS[style or convert.guess_format(document)](document, **options)
+        found = convert.CONVERTERS[style or convert.guess_format(document)](document, **options)
+        toml.check_numbers(found[0])
     except SchemaError as error:
         raise SchemaError(f"{path}: {error}") from None
+    except (ValueError, OverflowError):  # a number too long to convert, or to tell of
+        raise SchemaError(f"{path}: {toml.TOO_LONG}") from None
+    return found
 
 
 def _read_text(path: str | Path) -> str:

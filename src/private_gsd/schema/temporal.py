@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from abc import abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -23,6 +24,28 @@ DATETIME_RESOLUTIONS = {
     "minute": "m",
     "hour": "h",
     "day": "D",
+}
+
+# What each directive of strptime says; no format says the same thing twice.
+_DAY = ("the year", "the month", "the day")
+_CLOCK = ("the hour", "the minute", "the second")
+SAYS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys("YyG", ("the year",)),
+    **dict.fromkeys("mbB", ("the month",)),
+    **dict.fromkeys("aAwu", ("the weekday",)),
+    **dict.fromkeys("UWV", ("the week",)),
+    **dict.fromkeys("HI", ("the hour",)),
+    "d": ("the day",),
+    "j": ("the month", "the day"),
+    "p": ("morning or afternoon",),
+    "M": ("the minute",),
+    "S": ("the second",),
+    "f": ("fractions of a second",),
+    "z": ("the offset",),
+    "Z": ("the time zone",),
+    "c": ("the weekday", *_DAY, *_CLOCK),
+    "x": _DAY,
+    "X": _CLOCK,
 }
 
 
@@ -53,10 +76,21 @@ class _Temporal(Numeric):
             raise self._error(f"a {self.resolution} is too fine a resolution for these bounds")
 
     def _check_format(self, pattern: object) -> None:
+        told = re.findall(r"%(.)", str(pattern).replace("%%", ""))
+        said: set[str] = set()
+        for directive in told:
+            for part in SAYS.get(directive, ()):
+                if part in said:
+                    raise self._error(f"format {pattern!r} says {part} twice")
+                said.add(part)
+        if "p" in told and "I" not in told:
+            raise self._error(f"format {pattern!r} has %p, which goes with %I")
+        if "z" in told and getattr(self, "timezone", None) is None:
+            raise self._error(f"format {pattern!r} has %z, and the column has no timezone")
         example = dt.datetime(2001, 2, 3, 4, 5, 6, tzinfo=dt.UTC)
-        with suppress(TypeError, ValueError):
+        with suppress(TypeError, ValueError, re.error):
             dt.datetime.strptime(example.strftime(pattern), pattern)  # type: ignore[arg-type]
-            if "%" in str(pattern):
+            if said:
                 return
         raise self._error(f"format must be a strptime pattern such as '%d/%m/%Y', not {pattern!r}")
 

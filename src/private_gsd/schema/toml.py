@@ -23,6 +23,19 @@ DRAFT_WARNING = (
 _TOP_KEYS = ("constraints", "drafted", "columns")
 _LINE_WIDTH = 100
 
+# Far beyond what a column can hold; Python writes no number of more than 4,300 digits as text.
+_LONGEST = 1_000
+TOO_LONG = "a number has too many digits for any column"
+
+
+def check_numbers(value: object) -> None:
+    """Refuse a document with numbers that are too long to be shown in a message."""
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            check_numbers(each)
+    elif isinstance(value, int) and abs(value) >= 10**_LONGEST:
+        raise SchemaError(TOO_LONG)
+
 
 def loads(text: str) -> dict[str, Any]:
     """Parse a schema file into its keys; every error says where it is."""
@@ -34,6 +47,9 @@ def loads(text: str) -> dict[str, Any]:
         raise SchemaError(f"not valid TOML: {error}{hint}") from None
     except RecursionError:
         raise SchemaError("not valid TOML: nested too deeply") from None
+    except ValueError:  # Python's own limit
+        raise SchemaError(TOO_LONG) from None
+    check_numbers(document)
     for key in document:
         if key not in _TOP_KEYS:
             raise SchemaError(
