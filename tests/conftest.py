@@ -48,7 +48,7 @@ GROUPS = {
     ),
     "engines": r"/sources/test_(contract|postgres)\.py",
     "evaluation": r"/evaluation/test_(browser|evaluate)\.py",
-    "baselines": r"/baselines/|/test_experiments\.py",
+    "baselines": r"/baselines/|/test_(experiments|interruptions)\.py",
     "": "",
 }
 

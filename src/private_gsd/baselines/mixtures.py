@@ -91,6 +91,8 @@ def fit_mixture(
                 watch.report(2 * done, loss, whole=True)
         except Stopped as stopped:
             reason = stopped.reason
+    if watch.interrupted:  # perhaps after the last look
+        reason = "interrupted"
     rng = np.random.default_rng(seed)
     drawn = draw_atoms(atoms, np.asarray(chances_of(state[0], fixed)), rows, rng)
     return Projection(atoms.draw(drawn, rng), loss, reason, 2 * done, watch.seconds)

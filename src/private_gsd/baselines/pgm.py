@@ -181,6 +181,8 @@ class PGM:
             except Stopped as stopped:
                 why = stopped.reason
                 model = estimate(done, None)
+        if watch.interrupted:  # perhaps after the last look
+            why = "interrupted"
         with _seeded(seed):
             drawn = model.synthetic_data(rows).to_dict()
         places = range(len(atoms.sizes))

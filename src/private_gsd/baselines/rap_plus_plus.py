@@ -139,6 +139,8 @@ class RAPPlusPlus:
                         reason = "generations"
             except Stopped as stopped:
                 reason = stopped.reason
+        if watch.interrupted:  # perhaps after the last look
+            reason = "interrupted"
         matrix = relaxation.round(found, rows, np.random.default_rng(seed))
         return Projection(matrix, loss, reason, steps, watch.seconds)
 

@@ -130,6 +130,8 @@ def evolve(
         state = search.state
         if state is None or noisy is not objective:  # none, if islands were stopped
             state = noisy.state(search.values)
+    if watch.interrupted:  # perhaps after the last look
+        reason = "interrupted"
     return Evolution(
         schema=objective.schema,
         matrix=np.asfortranarray(search.values),

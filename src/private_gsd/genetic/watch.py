@@ -62,6 +62,12 @@ class Watch:
         unit: What a loss in the kernels' measure is multiplied with.
         seconds: How long the search may take.
         callback: Told of progress; if it returns true, the search stops.
+
+    Attributes:
+        interrupted: Whether Ctrl-C was heard.
+        compile_seconds: How long compiling took.
+        edits: How many edits were scored.
+        history: Where the search stood after each generation.
     """
 
     def __init__(self, unit: float, seconds: float | None, callback: Callback | None) -> None:
@@ -72,7 +78,8 @@ class Watch:
         self._callback = callback
         self._begin = time.perf_counter()
         self._reported = -REPORT_SECONDS
-        self._interrupted = False
+        self._raises = True
+        self.interrupted = False
         self.compile_seconds = 0.0
         self.edits = 0
         self.history: list[Progress] = []
@@ -95,12 +102,16 @@ class Watch:
 
         So it is where Python would raise KeyboardInterrupt: in the main thread, unless somebody
         else already listens. An exception could come at any moment, also when a table is torn.
+
+        What is heard after the last look stops no search: ``interrupted`` says so, and whoever
+        listened must look at it when all is done. A signal that comes later raises as usual.
         """
 
         def hear(number: int, frame: FrameType | None) -> None:
-            if self._interrupted:
+            second, self.interrupted = self.interrupted, True
+            if second and self._raises:
+                self._raises = False  # once, so that nothing keeps Python's own handler away
                 signal.default_int_handler(number, frame)
-            self._interrupted = True
 
         if (
             threading.current_thread() is not threading.main_thread()
@@ -108,15 +119,18 @@ class Watch:
         ):
             yield
             return
-        signal.signal(signal.SIGINT, hear)
         try:
-            yield
+            try:
+                signal.signal(signal.SIGINT, hear)
+                yield
+            finally:
+                self._raises = False
         finally:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def look(self) -> None:
         """Stop if somebody wants it, or time is up."""
-        if self._interrupted:
+        if self.interrupted:
             raise Stopped("interrupted")
         if self._limit is not None and self.seconds >= self._limit:
             raise Stopped("time")

@@ -1,0 +1,237 @@
+"""Ctrl-C at the worst moments: a run ends, and pays for nothing more."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from private_gsd import Synthesizer, datasets
+from private_gsd.answering import answer
+from private_gsd.genetic.batches import Batches
+from private_gsd.genetic.config import GeneticConfig
+from private_gsd.genetic.evolve import evolve
+from private_gsd.genetic.paper import Algorithm1
+from private_gsd.genetic.sweeps import Sweeps
+from private_gsd.genetic.watch import Progress, Watch
+from private_gsd.measurement import measure
+from private_gsd.privacy.accountant import LocalAccountant
+from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.ledger import Ledger
+from private_gsd.privacy.mechanisms import InsecureSeededNoise
+from private_gsd.workloads import Workload, categorical_marginals, functions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SCHEMA = datasets.census_schema().select(["sex", "marital", "tenure", "citizen"])
+TABLE = datasets.census(1000, seed=3).select(SCHEMA.names)
+# Few steps: only where they end matters.
+PROJECTORS = (
+    "gsd",
+    "rap:iterations=4,mixtures=20",
+    "rap++:iterations=4,temperatures=2,points=20",
+    "gem:iterations=4,mixtures=20",
+    "pgm:iterations=100",
+)
+
+
+def press() -> None:
+    """Ctrl-C, and the time that Python needs to hear it."""
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.001)
+
+
+def synthesizer(folder: Path, projector: str, epochs: int = 2) -> Synthesizer:
+    return Synthesizer(
+        SCHEMA,
+        1.0,
+        workload=["categorical:2"],
+        mechanism="adaptive",
+        epochs=epochs,
+        rows=50,
+        threads=1,
+        projector=projector,
+        insecure_noise_seed=1,
+        release=folder / "release",
+        ledger=folder / "ledger.db",
+    )
+
+
+def charges(folder: Path) -> list[str]:
+    with Ledger(folder / "ledger.db", create=False, read_only=True) as ledger:
+        return [charge.run.partition(" ")[2] for charge in ledger.charges("table")]
+
+
+def at_the_end(monkeypatch: pytest.MonkeyPatch, projector: str) -> None:
+    """Press Ctrl-C when a search has looked for the last time, and still listens."""
+    if projector.startswith("gsd"):
+        real = Sweeps.run
+
+        def run(self: Sweeps, start: Any) -> Any:
+            found = real(self, start)
+            press()
+            return found
+
+        monkeypatch.setattr(Sweeps, "run", run)
+        return
+    # The others report after each of a known number of steps, and the last report is the last look.
+    calls: list[int] = []
+    look = Watch.look
+
+    def counted(self: Watch) -> None:
+        look(self)
+        calls.append(1)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Watch, "look", counted)
+        evolve_once(projector)
+    last = len(calls)
+
+    def pressed(self: Watch) -> None:
+        look(self)
+        calls.append(1)
+        if len(calls) == 2 * last:
+            press()
+
+    monkeypatch.setattr(Watch, "look", pressed)
+
+
+def evolve_once(projector: str) -> Any:
+    from private_gsd.baselines import projector_of
+
+    return projector_of(projector).project(measured(categorical_marginals(SCHEMA, 1)), rows=50)
+
+
+def measured(workload: Workload) -> Any:
+    budget = Budget.from_epsilon(1.0, 1e-6)
+    units = budget.split([1.0] * workload.num_groups)
+    return measure(
+        answer(workload, TABLE),
+        range(workload.num_groups),
+        units,
+        accountant=LocalAccountant(budget),
+        noise=InsecureSeededNoise(1),
+    )
+
+
+@pytest.mark.parametrize("projector", PROJECTORS)
+def test_after_the_last_look_of_a_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, projector: str
+) -> None:
+    """An adaptive run ends in its first epoch, pays for no other, and resumes."""
+    at_the_end(monkeypatch, projector)
+    with pytest.raises(KeyboardInterrupt):
+        synthesizer(tmp_path, projector).fit(TABLE)
+    assert charges(tmp_path) == ["epoch 1: select", "epoch 1: measure"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    monkeypatch.undo()
+    Synthesizer.resume(tmp_path / "release", TABLE)
+    assert len(charges(tmp_path)) == 4
+
+
+@pytest.mark.parametrize("kind", [Sweeps, Batches, Algorithm1])
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_every_kind_of_search_says_that_it_was_interrupted(
+    monkeypatch: pytest.MonkeyPatch, kind: type[Any], times: int
+) -> None:
+    """After the last look; a second Ctrl-C raises there, and a third does not harm."""
+    workload = categorical_marginals(SCHEMA, 2)
+    if kind is Batches:
+        workload = workload + functions(SCHEMA, {"female": lambda rows: rows["sex"] == "female"})
+    known = measured(workload)
+    config = GeneticConfig(rows=20, smooth=False)
+    if kind is Algorithm1:
+        config = GeneticConfig.paper(rows=20, generations=20)
+    real = kind.run
+
+    def run(self: Any, start: Any) -> Any:
+        found = real(self, start)
+        for _ in range(times):
+            press()
+        return found
+
+    monkeypatch.setattr(kind, "run", run)
+    if times == 1:
+        assert evolve(known, config).reason == "interrupted"
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            evolve(known, config)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.smoothed
+def test_while_answers_are_smoothed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At each of its reports, and where a callback stops the search at the same time."""
+    known = measured(categorical_marginals(SCHEMA, 2))
+
+    def stop(now: Progress) -> bool:
+        press()
+        return True
+
+    assert evolve(known, GeneticConfig(rows=50), callback=stop).reason == "interrupted"
+
+
+def test_while_the_handler_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it, the search hears; after it, Python raises; in between nothing is lost."""
+    known, config = measured(categorical_marginals(SCHEMA, 1)), GeneticConfig(rows=20, smooth=False)
+    real = signal.signal
+
+    def around(before: bool) -> Callable[..., Any]:
+        def patched(number: Any, handler: Any) -> Any:
+            back = number == signal.SIGINT and handler is signal.default_int_handler
+            if back and before:
+                press()
+            found = real(number, handler)
+            if back and not before:
+                press()
+            return found
+
+        return patched
+
+    monkeypatch.setattr(signal, "signal", around(before=True))
+    assert evolve(known, config).reason == "interrupted"
+    monkeypatch.setattr(signal, "signal", around(before=False))
+    with pytest.raises(KeyboardInterrupt):
+        evolve(known, config)
+    monkeypatch.undo()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_at_fifty_random_moments(tmp_path: Path) -> None:
+    """Whenever it comes, the run ends; at most the step that was being paid for is paid for."""
+    begin = time.perf_counter()
+    synthesizer(tmp_path / "whole", "gsd", epochs=6).fit(TABLE)
+    whole = time.perf_counter() - begin
+    everything = len(charges(tmp_path / "whole"))
+    rng = random.Random(5)
+    interrupted = 0
+    for number in range(50):
+        folder = tmp_path / str(number)
+        before: list[int] = []
+
+        def kill(folder: Path = folder, before: list[int] = before) -> None:
+            before.append(len(charges(folder)) if (folder / "ledger.db").exists() else 0)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        timer = threading.Timer(rng.random() * whole, kill)
+        timer.start()
+        try:
+            synthesizer(folder, "gsd", epochs=6).fit(TABLE)
+            timer.cancel()
+            timer.join()
+            time.sleep(0.001)
+        except KeyboardInterrupt:
+            timer.join()
+            interrupted += 1
+            after = len(charges(folder)) if (folder / "ledger.db").exists() else 0
+            assert after <= before[0] + 1
+        else:
+            assert not before or before[0] >= everything - 1
+    assert interrupted > 20
