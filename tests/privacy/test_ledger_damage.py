@@ -175,7 +175,7 @@ def test_a_ledger_that_is_mounted_twice(path: Path) -> None:
     """The file itself is refused, its folder is as good as the other; none forgets a charge."""
     with Ledger(path, create=True) as ledger:
         ledger.add_dataset("d", small(10))
-    command = ["unshare", "-rm", "sh", "-c", MOUNTS, "sh", path.parent]
+    command = ["unshare", "-rm", "sh", "-c", MOUNTS, "sh", str(path.parent)]
     done = subprocess.run(
         [*command, sys.executable, "-c", USE_MOUNTS], capture_output=True, text=True, check=False
     )
