@@ -213,6 +213,8 @@ def test_demo(tmp_path: Path) -> None:
     assert set(release.schema.names) <= texts
     shown, _ = run("ledger", "show", "demo/ledger.db", cwd=tmp_path)
     assert "discrete gaussian" in shown
+    total, spent = (release.privacy[part]["rho"] for part in ("total", "spent"))
+    assert total > 3 * spent  # another release is possible
     run("schema", "check", "demo/schema.toml", "demo/census.parquet", cwd=tmp_path)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.budget import INSECURE, Budget
 from private_gsd.privacy.ledger import Ledger
 from tests.cli.test_cli import run
 from tests.privacy.test_ledger import WORKER
@@ -88,6 +88,19 @@ def test_show(folder: Path) -> None:
     assert "2 more" in charges
     assert "[red]income" in charges
     assert made[0].at[:10] in charges
+
+
+def test_show_calls_the_guarantee_and_the_accounting_by_their_names(folder: Path) -> None:
+    out, _ = run("ledger", "show", "ledger.db", cwd=folder)
+    words = " ".join(out.split())
+    assert "Guaranteed is the total, for all releases through this ledger, now and later." in words
+    assert "The rest is accounting" in words
+    assert "NOT PRIVATE" not in out
+    with Ledger(folder / "ledger.db") as ledger:
+        seeded = f"discrete gaussian ({INSECURE})"
+        ledger.charge("other", 1, mechanism=seeded, groups=["g"], run="test")
+    out, _ = run("ledger", "show", "ledger.db", cwd=folder)
+    assert "dataset 'other' is NOT PRIVATE: the noise of charges 3 came from a seed" in out
 
 
 def test_show_one(folder: Path) -> None:
