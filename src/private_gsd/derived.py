@@ -17,6 +17,7 @@ from private_gsd.errors import MeasurementError, WorkloadError
 from private_gsd.measurement import Measurements
 from private_gsd.schema import Numeric
 from private_gsd.sql.expressions import TRUE, Known, both, columns_of_truth
+from private_gsd.sql.numbers import is_unicode
 from private_gsd.sql.reading import column_named, parse_predicate
 from private_gsd.tallies import Line, line_of, mask_of, tables_of
 from private_gsd.workloads import Sums, Workload
@@ -69,7 +70,7 @@ class Statistic:
     def read(cls, schema: Schema, text: str) -> Statistic:
         """A statistic from its text, checked against the schema."""
         found = None
-        if isinstance(text, str) and len(text) <= MAX_LENGTH:
+        if isinstance(text, str) and len(text) <= MAX_LENGTH and is_unicode(text):
             found = re.match(r"\s*(median|quantile|mean|share)\s*\(", text, re.IGNORECASE)
         if found is None:
             raise WorkloadError(f"{text!r:.80} is no statistic; write {FORMS}")

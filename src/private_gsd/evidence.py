@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from private_gsd.contradictions import Totals
 from private_gsd.derived import derive
 from private_gsd.errors import MeasurementError, WorkloadError
 from private_gsd.measurement import Measurements
@@ -47,16 +48,20 @@ def check_totals(schema: Schema, totals: Any) -> dict[str, int]:
         if truth in known:
             raise WorkloadError(f"{known[truth]!r:.80} and {condition!r:.80} ask for the same rows")
         known[truth] = condition
-    return {condition: int(number) for condition, number in totals.items()}
+    found = {condition: int(number) for condition, number in totals.items()}
+    Totals(schema, found, tuple(known)).check()
+    return found
 
 
-def require_possible(totals: Mapping[str, int], rows: int) -> None:
-    """Refuse totals of more rows than there are, where that number is public."""
+def require_possible(schema: Schema, totals: Mapping[str, int], rows: int) -> None:
+    """Refuse totals that a table of so many rows cannot have, where that number is public."""
     for condition, number in totals.items():
         if number > rows:
             raise WorkloadError(
                 f"the total of {condition!r:.80} is {number:,}, and the table has {rows:,} rows"
             )
+    truths = tuple(parse_predicate(schema, condition) for condition in totals)
+    Totals(schema, totals, truths).check_rows(rows)
 
 
 def read_totals(path: Path) -> dict[str, int]:

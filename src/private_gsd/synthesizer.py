@@ -220,7 +220,7 @@ class Synthesizer:
         exact = self._answer(measurable(self._mechanism(), workload), source, tell)
         budget = self._budget(exact.rows)
         if self.neighbours == "replace-one":
-            require_possible(self.totals or {}, exact.rows)
+            require_possible(self.schema, self.totals or {}, exact.rows)
         fit = Fit.of(source._given, self.schema.names, budget, self.neighbours)
         uncounted = self.ledger is None and self.insecure_noise_seed is None
         if uncounted:

@@ -17,6 +17,25 @@ if TYPE_CHECKING:
 Keys = dict[str, dict[str, Any]]
 
 MAX_SIZE = 1_000_000
+# A YAML file may name a part of itself many times, and each of these parts, too.
+MAX_PARTS = 10_000_000
+
+
+def check_size(document: Any) -> None:
+    """Refuse a document that is small as a file and without end when it is written out."""
+    sizes: dict[int, int] = {}
+
+    def size_of(part: Any) -> int:
+        if not isinstance(part, dict | list | tuple | set):
+            return 1
+        if id(part) not in sizes:
+            sizes[id(part)] = MAX_PARTS + 1  # as long as it is not known: of a part of itself
+            inner = part.values() if isinstance(part, dict) else part
+            sizes[id(part)] = 1 + sum(size_of(each) for each in inner)
+        return sizes[id(part)]
+
+    if size_of(document) > MAX_PARTS:
+        raise ValueError(f"it has more than {MAX_PARTS:,} parts, each as often as it is named")
 
 
 def from_sdv(document: Any, table: str | None = None) -> tuple[Keys, list[str]]:

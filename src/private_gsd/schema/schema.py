@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from private_gsd.schema import convert, toml
 from private_gsd.schema.columns import Column
 from private_gsd.schema.draft import draft_columns, stream_batches
 from private_gsd.schema.keys import column_from_dict, column_to_dict
+from private_gsd.untrusted import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -266,12 +266,13 @@ def read_foreign(
         yaml = require("yaml", what="Reading YAML", extra="yaml")
         load, failure = yaml.safe_load, yaml.YAMLError
     else:
-        load, failure = json.loads, json.JSONDecodeError
+        load, failure = parse_json, ValueError
     try:
         document = load(text)
+        convert.check_size(document)
     except RecursionError:
         raise SchemaError(f"{path}: nested too deeply") from None
-    except failure as error:
+    except (failure, ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
         raise SchemaError(f"{path}: not valid: {error}") from None
     except ValueError:  # Python's own limit
         raise SchemaError(f"{path}: {toml.TOO_LONG}") from None

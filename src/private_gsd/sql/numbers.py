@@ -89,7 +89,7 @@ class NumberReader:
         if isinstance(node, exp.Column):
             return self._number_of_column(node)
         if isinstance(node, exp.Literal) and not node.is_string:
-            return Quantity(Constant(float(node.this)))
+            return Quantity(Constant(self.literal(node)))
         if is_text(node) and beside is not None and self._has_moments(beside):
             return Quantity(Constant(units_of(self.parsed(node), "us")), "moment", SECONDS["us"])
         if isinstance(node, exp.Cast):
@@ -114,6 +114,22 @@ class NumberReader:
             if type(node) is kind:
                 return self._binary(node, operator)
         raise self.unsupported(node)
+
+    def literal(self, node: exp.Literal) -> float:
+        """A number as it is written."""
+        try:
+            return float(node.this)
+        except ValueError:  # the parser takes 1e for a number
+            raise self.error(node, f"{short(node.this)!r} is not a number") from None
+
+    def plain_number(self, node: Node) -> float | None:
+        """A number with its sign, if it is one."""
+        sign = 1.0
+        while isinstance(node, exp.Neg):
+            node, sign = bare(node.this), -sign
+        if isinstance(node, exp.Literal) and not node.is_string:
+            return sign * self.literal(node)
+        return None
 
     def _number_of_column(self, node: exp.Column) -> Quantity:
         position, column = self.column(node)
@@ -281,14 +297,9 @@ def is_text(node: Node) -> bool:
     return isinstance(node, exp.Literal) and bool(node.is_string)
 
 
-def plain_number(node: Node) -> float | None:
-    """A number with its sign, if it is one."""
-    sign = 1.0
-    while isinstance(node, exp.Neg):
-        node, sign = bare(node.this), -sign
-    if isinstance(node, exp.Literal) and not node.is_string:
-        return sign * float(node.this)
-    return None
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written down; bytes that are not UTF-8 come as lone surrogates."""
+    return not any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
 def sort_of(number: Quantity) -> str:

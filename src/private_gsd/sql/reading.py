@@ -35,7 +35,7 @@ from private_gsd.sql.numbers import (
     alike,
     bare,
     is_text,
-    plain_number,
+    is_unicode,
     short,
     sort_of,
     units_of,
@@ -68,6 +68,8 @@ def parse_predicate(schema: Schema, text: str) -> Truth:
     """
     if not isinstance(text, str) or not text.strip():
         raise WorkloadError(f"a predicate is a text such as 'age < 30', not {text!r:.80}")
+    if not is_unicode(text):
+        raise WorkloadError(f"a predicate is written in UTF-8, and {text!r:.80} is not")
     if len(text) > MAX_LENGTH:
         raise WorkloadError(
             f"a predicate of {len(text):,} characters is longer than the {MAX_LENGTH:,} allowed: "
@@ -243,8 +245,8 @@ class _Reader(NumberReader):
             value = node.this
         elif isinstance(node, exp.Boolean) and kind is bool:
             value = bool(node.this)
-        elif kind is int and plain_number(node) is not None:
-            value = plain_number(node)
+        elif kind is int and self.plain_number(node) is not None:
+            value = self.plain_number(node)
         else:
             words = {str: "texts in single quotes", int: "whole numbers", bool: "TRUE and FALSE"}
             raise self.error(
