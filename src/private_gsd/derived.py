@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_gsd.errors import MeasurementError, WorkloadError
+from private_gsd.errors import MeasurementError, WorkloadError, of_kind
 from private_gsd.measurement import Measurements
 from private_gsd.schema import Numeric
 from private_gsd.sql.expressions import TRUE, Known, both, columns_of_truth
@@ -172,8 +172,7 @@ def _term(measured: Measurements, statistic: Statistic) -> tuple[list[Part], flo
             return None
         event = f"({statistic.event})" + (f" AND ({where})" if where else "")
         return _parts(FINE, None, event, share * FINE, where), FINE * deviation(share)
-    column = schema[statistic.column]
-    assert isinstance(column, Numeric)
+    column = of_kind(Numeric, schema[statistic.column])
     line: Line = known
     total = float(line.counts.sum())
     if total <= LEAST * line.deviation(np.ones(len(line.counts))):

@@ -25,10 +25,12 @@ from __future__ import annotations
 
 import importlib
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+Kind = TypeVar("Kind")
 
 
 CONFIDENTIAL = "This message depends on the data and may quote it: it is confidential."
@@ -141,6 +143,13 @@ def require(module: str, *, what: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtraError(what, extra) from error
+
+
+def of_kind(kind: type[Kind], value: object) -> Kind:
+    """A value that is of a kind by now; not by an assertion, which ``python -O`` leaves out."""
+    if not isinstance(value, kind):
+        raise TypeError(f"expected {kind.__name__}, found {type(value).__name__}")
+    return value
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -18,7 +18,8 @@ from private_gsd.errors import MeasurementError, WorkloadError
 from private_gsd.measurement import Measurements
 from private_gsd.privacy.release import MAX_ROWS
 from private_gsd.sql.reading import parse_predicate
-from private_gsd.workloads import predicates
+from private_gsd.workloads import Sums, Workload, predicates
+from private_gsd.workloads.sums import Part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -114,6 +115,21 @@ def resized(measured: Measurements, rows: int) -> Measurements:
     return replace(
         measured, counts=measured.counts * ratio, scales=measured.scales * ratio, rows=rows
     )
+
+
+def kinds_beside(
+    schema: Schema,
+    totals: Mapping[str, int],
+    outside: Measurements | None,
+    statistics: Sequence[Statistic],
+) -> Workload | None:
+    """Queries of all kinds that ``supplemented`` adds to measurements, as far as that is known."""
+    found = [] if outside is None else [outside.workload]
+    if statistics:
+        found.append(Workload(schema, (Sums(schema, [[Part(1, None)]]),)))
+    if totals:
+        found.append(predicates(schema, list(totals)[:1]))
+    return sum(found[1:], start=found[0]) if found else None
 
 
 def supplemented(

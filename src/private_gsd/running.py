@@ -14,9 +14,9 @@ from private_gsd.baselines import projector_of
 from private_gsd.derived import Statistic
 from private_gsd.encoding import Encoder
 from private_gsd.errors import LedgerError
-from private_gsd.evidence import supplemented
+from private_gsd.evidence import kinds_beside, supplemented
 from private_gsd.genetic.constraints import first_table
-from private_gsd.mechanism import COUNTING_STEP, Run, is_picky, measurable, planned_units
+from private_gsd.mechanism import COUNTING_STEP, Run, is_picky, measurable, planned_units, rehearse
 from private_gsd.mechanism import run as run_mechanism
 from private_gsd.privacy.accountant import require_same
 from private_gsd.privacy.ledger import Account, Ledger
@@ -145,6 +145,13 @@ class Runner:
 
         beside = None if outside is None else outside.workload
         picky = is_picky(projector, mechanism, everything, beside)
+        # Whatever is wrong with loading or compiling is found before anything is paid for.
+        rehearse(
+            mechanism,
+            everything,
+            lambda some: projector.prepare(some, rows=self.rows),
+            kinds_beside(workload.schema, self.totals, outside, statistics),
+        )
         path = moved or Path(facts["ledger"])
         if release.folder in path.resolve().parents:
             raise LedgerError(

@@ -70,6 +70,9 @@ class Mixing(ABC):
         """Why there would be too many products."""
         return too_many_products(workload, self.mixtures)
 
+    def prepare(self, measurements: Measurements, *, rows: int) -> None:  # noqa: B027
+        """JAX compiles for each problem anew, and keeps nothing on the disk."""
+
     def project(
         self,
         measurements: Measurements,

@@ -121,6 +121,9 @@ class PGM:
             f"join {names}"
         )
 
+    def prepare(self, measurements: Measurements, *, rows: int) -> None:
+        """JAX compiles for each problem anew, and keeps nothing on the disk."""
+
     def project(
         self,
         measurements: Measurements,

@@ -82,6 +82,14 @@ class Projector(Protocol):
                 every group.
         """
 
+    def prepare(self, measurements: Measurements, *, rows: int) -> None:
+        """Load what projecting needs from the disk, or compile it, before anything is paid for.
+
+        Args:
+            measurements: Of a query of each kind, with any answers.
+            rows: How many rows the table has.
+        """
+
     def project(
         self,
         measurements: Measurements,

@@ -95,6 +95,9 @@ class RAPPlusPlus:
         """Why there would be too many queries."""
         return too_many_queries(workload, self.points)
 
+    def prepare(self, measurements: Measurements, *, rows: int) -> None:
+        """JAX compiles for each problem anew, and keeps nothing on the disk."""
+
     def project(
         self,
         measurements: Measurements,

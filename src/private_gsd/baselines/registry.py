@@ -11,7 +11,7 @@ from private_gsd.baselines.projector import Projection, Projector
 from private_gsd.baselines.rap import RAP
 from private_gsd.baselines.rap_plus_plus import RAPPlusPlus
 from private_gsd.errors import SearchError, did_you_mean
-from private_gsd.genetic import GeneticConfig, evolve
+from private_gsd.genetic import GeneticConfig, evolve, prepare
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,6 +48,10 @@ class GSD:
     def misfit(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
         """Any groups will do together."""
         return None
+
+    def prepare(self, measurements: Measurements, *, rows: int) -> None:
+        """Load the kernels."""
+        prepare(measurements, GeneticConfig(rows=rows, smooth=self.smooth))
 
     def project(
         self,

@@ -20,7 +20,7 @@ from private_gsd.baselines.products import (
     product_answers,
     too_many_products,
 )
-from private_gsd.errors import WorkloadError
+from private_gsd.errors import WorkloadError, of_kind
 from private_gsd.genetic.atoms import Atoms
 from private_gsd.schema import Discrete
 from private_gsd.workloads import Conjunctions, Halfspaces
@@ -240,8 +240,7 @@ class Relaxation:
         for values, place in zip(values_of, self._discrete, strict=True):
             mine = np.asarray(values, dtype=np.float64)
             codes = draw_places(mine, which, rng).astype(float)
-            known = self.schema.columns[place]
-            assert isinstance(known, Discrete)
+            known = of_kind(Discrete, self.schema.columns[place])
             table[:, place] = np.where(codes == len(known.values), np.nan, codes)
         for column, place in enumerate(self._numeric):
             low, high = self._bounds[column]

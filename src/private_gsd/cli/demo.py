@@ -19,7 +19,8 @@ from private_gsd import datasets
 from private_gsd.answering import query_errors
 from private_gsd.cli import output
 from private_gsd.cli.picture import comparison
-from private_gsd.errors import GsdError
+from private_gsd.errors import GsdError, of_kind
+from private_gsd.measurement import Measurements
 from private_gsd.privacy.budget import Budget, default_delta
 from private_gsd.privacy.ledger import Ledger
 from private_gsd.schema import Discrete, Integer, Schema
@@ -29,7 +30,6 @@ from private_gsd.synthesizer import Synthesizer
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from private_gsd.measurement import Measurements
     from private_gsd.schema import Column
 
 SHOWN = (
@@ -128,8 +128,7 @@ def demo(
     say(f"   {escape(synth.release.privacy['guarantee'])}", soft_wrap=True)
 
     say("[bold]7. How good it is[/], which only a simulated table may show for nothing:")
-    measured = synth.release.measurements()
-    assert measured is not None
+    measured = of_kind(Measurements, synth.release.measurements())
     say(_beside(data, synthetic, measured))
     errors = query_errors(workload, data, table)
     say(

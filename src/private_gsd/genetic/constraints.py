@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from private_gsd.errors import SchemaError
 from private_gsd.genetic.domain import columns_of, random_table
 from private_gsd.genetic.layout import starts_of
 from private_gsd.kernels.cells import fill_atoms
@@ -58,6 +59,7 @@ class Pool:
         cuts: Sequence[NDArray[np.float64]],
         free: NDArray[np.int64],
         seed: int,
+        size: int = POOL,
     ) -> Pool | None:
         """The pool of a schema; none, if it has no rules.
 
@@ -66,6 +68,7 @@ class Pool:
             cuts: Where each column is cut; all breaks of rules are among them.
             free: The columns that may change.
             seed: Of the search.
+            size: How many rows it has at most.
         """
         rules = check_rules(schema)
         if not rules.texts:
@@ -73,9 +76,10 @@ class Pool:
         rng = np.random.default_rng([seed, _POOL])
         # ``check_rules`` found a row in this way, so there is one at least.
         first = rules.find(np.random.default_rng(0))
-        assert first is not None
+        if first is None:
+            raise SchemaError("no row that keeps the rules of the schema was found")
         found, misses = [first], 0
-        while len(found) < POOL and misses < MISSES:
+        while len(found) < size and misses < MISSES:
             try:
                 row = rules.find(rng, patience=PATIENCE // 10)
             except UndecidedError:

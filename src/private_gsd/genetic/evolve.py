@@ -106,8 +106,7 @@ def evolve(
     objective = Objective(measurements, config.weights, fixed, movable)
     _check_fixed([*fixed, *([] if movable is None else [""])], objective, start, config)
     if start is not None:
-        if config.islands is not None:
-            raise SearchError("a search that begins with a table has no islands")
+        _check_islands(config)
         start = _checked(start, objective.schema, config.rows)
     watch = Watch(objective.share_loss(1.0, config.rows), config.seconds, callback)
     noisy, search = objective, _search(objective, config, seed, threads, watch)
@@ -143,6 +142,33 @@ def evolve(
         compile_seconds=watch.compile_seconds,
         history=tuple(watch.history),
     )
+
+
+def prepare(measurements: Measurements, config: GeneticConfig, *, started: bool = False) -> None:
+    """Compile all that a search needs, or load what was compiled; refuse what it would refuse.
+
+    Kernels are the same for all queries of a kind, so that measurements of few queries, and with
+    any answers, stand for many.
+
+    Args:
+        measurements: Of a query of each kind.
+        config: As for ``evolve``.
+        started: Whether the search begins with a table.
+    """
+    objective = Objective(measurements, config.weights, pool=1)
+    if started:
+        _check_islands(config)
+    if config.smooth and config.algorithm == "fast":
+        Smoothing.prepare(measurements)
+    search = _search(objective, config, 0, 1, Watch(1.0, None, None))
+    table = objective.random_table(1, 0)
+    _checked(table, objective.schema, 1)
+    search.prepare(objective.state(table))
+
+
+def _check_islands(config: GeneticConfig) -> None:
+    if config.islands is not None:
+        raise SearchError("a search that begins with a table has no islands")
 
 
 def _search(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from private_gsd.errors import WorkloadError
-from private_gsd.genetic.constraints import Pool, kernel_of
+from private_gsd.genetic.constraints import POOL, Pool, kernel_of
 from private_gsd.genetic.domain import columns_of, random_table
 from private_gsd.genetic.layout import (
     Table,
@@ -60,6 +60,7 @@ class Objective:
         weights: How much each query counts: as the inverse of its variance, or all alike.
         fixed: Names of columns whose values stay as they are.
         movable: How many rows may change, the first ones; all by default.
+        pool: Of how many rows others are made that keep the schema's rules.
     """
 
     def __init__(
@@ -68,12 +69,14 @@ class Objective:
         weights: Weights,
         fixed: Sequence[str] = (),
         movable: int | None = None,
+        pool: int = POOL,
     ) -> None:
         self.schema: Schema = measurements.workload.schema
         self.workload = measurements.workload
         free = [place for place, name in enumerate(self.schema.names) if name not in fixed]
         self.movable = np.iinfo(np.int64).max if movable is None else movable
         self._pool: tuple[int, Pool | None] | None = None
+        self._pool_size = pool
         self._free = np.array(free, dtype=np.int64)
         self.shares = np.clip(measurements.shares, -LARGEST_SHARE, LARGEST_SHARE)
         # Extremes of float64 are kept from where their squares would leave it.
@@ -157,7 +160,10 @@ class Objective:
         """A table to begin with, of rows that keep the schema's rules."""
         columns = self.problem.columns
         if self.ruled and (self._pool is None or self._pool[0] != seed):
-            self._pool = seed, Pool.of(self.schema, self._cuts, self._free, seed)
+            self._pool = (
+                seed,
+                Pool.of(self.schema, self._cuts, self._free, seed, self._pool_size),
+            )
         return random_table(columns, rows, seed, number, self._pool[1] if self._pool else None)
 
     def state(self, values: NDArray[np.float64], counts: NDArray[np.int64] | None = None) -> State:

@@ -117,6 +117,13 @@ class Smoothing:
             return None
         return cls(measured, seed, threads, watch)
 
+    @staticmethod
+    def prepare(measured: Measurements) -> None:
+        """Compile what any smoothing of such measurements needs, or load what was compiled."""
+        if any(isinstance(family, Marginals) for family in measured.workload.families):
+            known = np.ones(len(measured.workload.schema), dtype=np.bool_)
+            Chains(_marginals(measured), 1, 0, known).prepare()
+
     def run(self) -> Measurements:
         """The same questions, and smoothed answers to the marginals among them."""
         measured, tables = self._measured, self._tables

@@ -18,6 +18,7 @@ from private_gsd.mechanism.mechanisms import (
     run,
 )
 from private_gsd.mechanism.one_shot import plan_of
+from private_gsd.mechanism.rehearsing import rehearse
 from private_gsd.mechanism.terms import (
     Checkpoint,
     EndedEarlyWarning,
@@ -50,6 +51,7 @@ __all__ = [
     "measurable",
     "plan_of",
     "planned_units",
+    "rehearse",
     "run",
     "single_columns",
 ]

@@ -81,9 +81,8 @@ def run_adaptive(mechanism: Mechanism, what: Run, total: NoisyTotal | None) -> O
             else:
                 candidates = _fitting(what, epochs)
                 if not candidates:
-                    assert measured is not None
                     left = sum(selecting[epoch:]) + sum(map(sum, measuring[epoch:]))
-                    return Outcome(measured, table, left)
+                    return Outcome(_some(measured), table, left)
                 size = len(measuring[epoch])
                 chosen = _select(what, table, candidates, size, epoch, selecting[epoch], total)
                 epochs = [*epochs, list(chosen.groups)]
@@ -101,15 +100,21 @@ def run_adaptive(mechanism: Mechanism, what: Run, total: NoisyTotal | None) -> O
             measured = new if measured is None else measured + new
             step = f"epoch {epoch + 1}: measure"
             what.checkpoint.keep_measurements(measured, partial(what.keep, step))
-        assert measured is not None
         made = what.checkpoint.table(epoch)
         if made is None:
-            made = what.project(measured, table, epoch)
+            made = what.project(_some(measured), table, epoch)
             what.checkpoint.keep_table(epoch, made)
         table = made
-    assert measured is not None
-    assert table is not None
-    return Outcome(measured, table)
+    if table is None:
+        raise MeasurementError("there are no epochs, and so there is no table")
+    return Outcome(_some(measured), table)
+
+
+def _some(measured: Measurements | None) -> Measurements:
+    """What was measured; before the end of the first epoch there is nothing."""
+    if measured is None:
+        raise MeasurementError("nothing was measured yet")
+    return measured
 
 
 def _measured_epochs(what: Run, total: Measurements | None, epochs: list[list[int]]) -> int:

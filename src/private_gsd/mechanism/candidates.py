@@ -12,7 +12,7 @@ import math
 from typing import TYPE_CHECKING
 
 from private_gsd.baselines.projector import KINDS
-from private_gsd.errors import WorkloadError
+from private_gsd.errors import WorkloadError, of_kind
 from private_gsd.genetic.atoms import Atoms
 from private_gsd.genetic.forest import Trees
 from private_gsd.workloads import Marginals, Workload
@@ -111,8 +111,7 @@ def _parts(workload: Workload) -> Parts:
     # A question keeps the order of its columns, and so its name.
     orders = {tuple(sorted(order)): order for order in reversed(_orders(workload))}
     for family in workload.families:
-        assert isinstance(family, Marginals)
-        for group in family.groups:
+        for group in of_kind(Marginals, family).groups:
             if len(group.positions) > MOST_COLUMNS:
                 names = " x ".join(workload.schema.names[place] for place in group.positions)
                 raise WorkloadError(

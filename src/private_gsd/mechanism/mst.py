@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.errors import MeasurementError
+from private_gsd.errors import MeasurementError, of_kind
 from private_gsd.genetic.forest import Trees
 from private_gsd.measurement import measure
 from private_gsd.mechanism.candidates import scopes_of, single_columns
@@ -195,16 +195,14 @@ def _select_tree(
 
 def independent_shares(workload: Workload, measured: Measurements) -> NDArray[np.float64]:
     """What all queries would be if columns were independent, with the shares that were measured."""
-    family = measured.workload.families[0]
-    assert isinstance(family, Marginals)
+    family = of_kind(Marginals, measured.workload.families[0])
     noisy = {}
     for group, begin in zip(family.groups, measured.workload.offsets.tolist(), strict=False):
         ends = np.cumsum([0, *(table[0].size for table in group.tables)]) + begin
         for (feature,), (first, last) in zip(group.tables, pairwise(ends.tolist()), strict=True):
             noisy[feature] = nearest_chances(measured.shares[first:last], whole=not feature.has_gap)
     found = []
-    questions = workload.families[0]
-    assert isinstance(questions, Marginals)
+    questions = of_kind(Marginals, workload.families[0])
     for group in questions.groups:
         for table in group.tables:
             product = np.ones(1)

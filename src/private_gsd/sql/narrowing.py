@@ -9,6 +9,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING
 
+from private_gsd.errors import of_kind
 from private_gsd.sql.expressions import (
     CONTRARY,
     FALSE,
@@ -181,8 +182,7 @@ def _narrow(truth: Truth, box: Box) -> Box | None:
             if found == box:
                 return box
         return found
-    assert isinstance(truth, Comparison)
-    return _narrow_comparison(truth, box)
+    return _narrow_comparison(of_kind(Comparison, truth), box)
 
 
 def _narrow_comparison(comparison: Comparison, box: Box) -> Box | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import sqlglot
 from sqlglot import exp
 
-from private_gsd.errors import WorkloadError, did_you_mean
+from private_gsd.errors import WorkloadError, did_you_mean, of_kind
 from private_gsd.schema import Date, Datetime, Discrete, Numeric, Real
 from private_gsd.sql.expressions import (
     FALSE,
@@ -231,11 +231,11 @@ class _Reader(NumberReader):
             compare = _compares(operator)
             truths = tuple(TRUE if compare(each, value) else FALSE for each in column.values)
             return Test(position, truths, UNKNOWN)
-        assert isinstance(column, Numeric)
-        bound = self._bound(column, other)
+        number = of_kind(Numeric, column)
+        bound = self._bound(number, other)
         if math.isnan(bound):
             return Known(UNKNOWN)
-        return _segments(position, column, operator, bound)
+        return _segments(position, number, operator, bound)
 
     def _listed(self, column: Discrete, node: Node, member: bool) -> Any:
         """A constant to compare a column of categories with; one of its values, if need be."""

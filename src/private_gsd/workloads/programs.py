@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.errors import WorkloadError
+from private_gsd.errors import WorkloadError, of_kind
 from private_gsd.kernels import programs as kernels
 from private_gsd.kernels.cells import Cuts
 from private_gsd.kernels.programs import Clauses
@@ -201,8 +201,9 @@ class _Compiler:
         """The contrary of what has none that is simpler."""
         if isinstance(part, Is):  # which is never unknown
             return self._node(part, missed, met)
-        assert isinstance(part, Comparison)
-        return self._node(Comparison(CONTRARY[part.operator], part.left, part.right), met, missed)
+        known = of_kind(Comparison, part)
+        contrary = Comparison(CONTRARY[known.operator], known.left, known.right)
+        return self._node(contrary, met, missed)
 
     def _truths(self, test: Test) -> NDArray[np.uint8]:
         """For each atom of a test's column, how true it is."""
