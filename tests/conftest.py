@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.engines import postgres, spark  # noqa: F401
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -46,7 +48,7 @@ GROUPS = {
         r"/test_(rules|evidence|conditional|sums|predicates|knowledge_cli|edits)\.py"
         r"|/genetic/.*(\[all of them|any_schema|absurd|one_column)"
     ),
-    "engines": r"/sources/test_(contract|postgres)\.py",
+    "engines": r"/sources/test_(contract|postgres)\.py|/test_neighbours\.py",
     "evaluation": r"/evaluation/test_(browser|evaluate)\.py",
     "baselines": r"/baselines/|/test_(experiments|interruptions)\.py",
     "": "",

@@ -1,0 +1,381 @@
+"""Neighbours: of two tables that differ in one row, everything that anybody sees is the same.
+
+Each pair of tables goes through each door with noise that gives both the same measurements. What
+then still differs depends on the table otherwise than through measurements that were paid for, and
+is a leak.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import private_gsd as gsd
+from private_gsd.errors import BudgetError, GsdError
+from private_gsd.evaluation import release_page
+from private_gsd.privacy.mechanisms import SecureNoise
+from private_gsd.workloads.specs import workload_of
+from tests.neighbours.doors import (
+    COMMON,
+    DOORS,
+    KEPT,
+    READING,
+    Look,
+    Visit,
+    command,
+    created,
+    files,
+    synthesizer,
+    visited,
+)
+from tests.neighbours.frames import KINDS, Place, csv_file, typed
+from tests.neighbours.observing import Seen, first_difference, observe
+from tests.neighbours.standing_in import EqualNoise, everything_equal, replaced
+from tests.neighbours.tables import ADD_REMOVE, BASE, NULLS, PAIRS, SCHEMA, Pair, Rows, changed
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:PySpark does not yet fully support pandas:FutureWarning"
+)
+Watch = Callable[[Look, Rows, Any], Seen]
+NULL = changed(**NULLS)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all: a path is seen, too."""
+    return tmp_path_factory.mktemp("neighbours") / "work"
+
+
+@pytest.fixture
+def visit(folder: Path, request: pytest.FixtureRequest) -> Callable[..., Visit]:
+    """A table with an empty folder beside it."""
+
+    def empty(rows: Rows = BASE, settings: Any = None) -> Visit:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        return Visit(rows, settings or {}, Place(folder, request.getfixturevalue))
+
+    return empty
+
+
+@pytest.fixture
+def watch(visit: Callable[..., Visit]) -> Watch:
+    """Sends a table through a door."""
+
+    def look(door: Look, rows: Rows, settings: Any = None) -> Seen:
+        return visited(door, visit(rows, settings))
+
+    return look
+
+
+# What was seen of the first table of a pair, which is often the same.
+known: dict[Any, str] = {}
+CASES = [
+    pytest.param(door, pair, id=f"{door}: {pair}")
+    for door in DOORS
+    for pair in PAIRS
+    if pair.everywhere or door in READING
+]
+
+
+@pytest.mark.parametrize(("door", "pair"), CASES)
+def test_neighbours_look_alike(door: str, pair: Pair, watch: Watch) -> None:
+    key = (door, id(pair.one), tuple(pair.settings))
+    if key not in known:
+        seen = watch(DOORS[door], pair.one, pair.settings)
+        # A plan draws no noise, and may need a public number of rows; sweeps know one relation.
+        if "plan" not in door and (door, pair.settings) != ("sweep", ADD_REMOVE):
+            assert "says" not in seen["seen"], seen["seen"]
+            assert EqualNoise.seen, "the stand-in for noise was not asked"
+        known[key] = json.dumps(seen)
+    if "polars" in door:
+        gc.collect()  # Polars keeps the order of categories as long as somebody uses them
+    other = watch(DOORS[door], pair.other, pair.settings)
+    if json.dumps(other) != known[key]:
+        pytest.fail(f"{pair}: {first_difference(json.loads(known[key]), other, door)}")
+
+
+def test_processes_look_alike(visit: Callable[..., Visit]) -> None:
+    """The command line as people have it, killed before its search and resumed."""
+    seen = []
+    for rows in (BASE, NULL):
+        here = visit(rows)
+        created(here)
+        path = csv_file(rows, here.place)
+        quick = [*COMMON, "--projector", "gsd:smooth=false"]
+        words = ["--kill", "synthesize", path.name, *quick, *KEPT]
+        killed = _process(here.folder, "1", *words)
+        assert killed["code"] == str(-signal.SIGKILL), killed
+        left = files(here, path)
+        assert any("measurements.json" in name for name in left)
+        resumed = _process(here.folder, "2", "resume", "release", "-o", "out.csv", "--json")
+        assert resumed["code"] == "0", resumed
+        seen.append({"killed": killed, "left": left, "resumed": resumed, "all": files(here, path)})
+    assert first_difference(*seen) is None
+
+
+def _process(folder: Path, *words: str) -> dict[str, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.neighbours.launcher", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            "COLUMNS": "100",
+        },
+        check=False,
+    )
+    return {"code": str(done.returncode), "stdout": done.stdout, "stderr": done.stderr}
+
+
+# External measurements that are not private
+
+
+def _outside(rows: Rows, private: bool) -> gsd.Measurements:
+    """Exact counts, as somebody might have them who does not care."""
+    workload = workload_of(SCHEMA, ["categorical:2"])
+    exact = gsd.answer(workload, typed(rows).select(SCHEMA.names))
+    scales = np.full(workload.num_groups, 0.5)
+    charges = ("",) * workload.num_groups
+    return gsd.Measurements(workload, exact.counts * 1.0, scales, len(rows), charges, private)
+
+
+@pytest.mark.filterwarnings("ignore::private_gsd.LeftOutWarning")
+@pytest.mark.parametrize("rows", [BASE, NULL], ids=["one table", "its neighbour"])
+@pytest.mark.parametrize("private", [True, False], ids=["private", "not private"])
+def test_what_others_measured_makes_a_release_private_or_not(
+    rows: Rows, private: bool, visit: Callable[..., Visit]
+) -> None:
+    """The release of either table says what it is, and why, wherever it is looked at."""
+    here = visit(rows)
+    created(here)
+    evidence = _outside(rows, private)
+    evidence.save(here.folder / "others")
+    table = typed(rows).select(SCHEMA.names)
+    release = synthesizer(here, evidence=[evidence]).fit(table).release
+    record = release.privacy
+    csv_file(rows, here.place)
+    words = ["synthesize", "table.csv", *COMMON, *KEPT[:2], *KEPT[4:], "--evidence", "others"]
+    said = command(here, *words, "-o", "out.csv")
+    told = command(here, *words, "-o", "again.csv", "--json")
+    page = command(here, "report", "release", "-o", "page.html")
+    assert {said["exit code"], told["exit code"], page["exit code"]} == {"0"}
+    shown = json.loads(told["stdout"])["privacy"]
+    assert record["private"] is private
+    assert shown["private"] is private
+    assert json.loads((here.folder / "release/privacy.json").read_text())["private"] is private
+    places = {
+        "the record": record["guarantee"],
+        "the command line": said["stdout"],
+        "the command line's JSON": shown["guarantee"],
+        "the notebook": release._repr_html_(),
+        "the page": (here.folder / "page.html").read_text(),
+        "the same page": release_page(release),
+    }
+    for place, text in places.items():
+        denied = any(sign in text for sign in ("NOT PRIVATE", "NONE: ", "NO: "))
+        assert denied is not private, f"{place}: {text}"
+        if not private:
+            assert "external measurements" in text.lower(), f"{place}: {text}"
+
+
+# The number of rows, where it is private
+
+
+def test_a_plan_needs_a_public_number_of_rows(visit: Callable[..., Visit]) -> None:
+    asked = partial(synthesizer, ledger=None, release=None)
+    for rows in (BASE, BASE[1:]):
+        here = visit(rows, ADD_REMOVE)
+        with pytest.raises(GsdError, match="expected_rows"):
+            asked(here).plan(typed(rows).select(SCHEMA.names))
+        path = csv_file(rows, here.place)
+        refused = command(here, "plan", path.name, *COMMON, *here.options)
+        assert refused["exit code"] not in ("0", "1"), refused
+        assert "--expected-rows" in refused["stderr"]
+        for number in ("59", "60"):
+            assert number not in refused["stdout"] + refused["stderr"]
+
+
+@pytest.mark.filterwarnings("ignore::private_gsd.LeftOutWarning")
+def test_a_plan_for_a_public_number_of_rows(visit: Callable[..., Visit]) -> None:
+    seen = []
+    for rows in (BASE, BASE[1:]):
+        here = visit(rows, ADD_REMOVE)
+        synth: Any = synthesizer(here, ledger=None, release=None)
+        forecast = synth.plan(typed(rows), expected_rows=1000)
+        words = ["plan", csv_file(rows, here.place).name, *COMMON, *here.options]
+        said = command(here, *words, "--expected-rows", "1000")
+        told = command(here, *words, "--expected-rows", "1000", "--json")
+        assert said["exit code"] == told["exit code"] == "0", said
+        seen.append(observe([forecast.document(), forecast._repr_html_(), said, told]))
+    assert first_difference(*seen) is None
+
+
+# Whether all this would find a leak
+
+
+def test_the_pairs_are_neighbours() -> None:
+    for pair in PAIRS:
+        one, other = (Counter(map(str, map(dict.items, rows))) for rows in (pair.one, pair.other))
+        gone, come = one - other, other - one
+        if pair.settings == ADD_REMOVE:
+            assert (gone.total(), come.total()) == (0, 1), pair
+        elif pair.name in ("the same table", "the order of rows"):
+            assert gone.total() == come.total() == 0
+            assert (pair.one == pair.other) is (pair.name == "the same table")
+        else:
+            assert (gone.total(), come.total()) == (1, 1), pair
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_measurements_are_equal_where_exact_counts_are_not(pair: Pair, watch: Watch) -> None:
+    """So that what was compared is what neighbours have, and the noise is all that was forced."""
+    files, exact = [], []
+    for rows in (pair.one, pair.other):
+        seen = watch(DOORS["python, csv"], rows, pair.settings)["seen"]
+        kept = {name: file for name, file in seen["files"].items() if "measurements/" in name}
+        assert len(kept) == 2
+        assert seen["release"]["privacy"]["private"] == "bool True"
+        files.append({name: file["sha256"] for name, file in kept.items()})
+        exact.append(list(EqualNoise.seen))
+        assert exact[-1]
+    assert files[0] == files[1]
+    assert (exact[0] != exact[1]) is pair.counts
+
+
+def test_real_noise_is_seen(watch: Watch) -> None:
+    """The same table twice, with noise as it is: measurements are part of what is compared."""
+
+    def real(visit: Visit) -> Any:
+        with replaced(EqualNoise, SecureNoise):
+            return DOORS["python, arrow"](visit)
+
+    assert first_difference(watch(real, BASE, {}), watch(real, BASE, {})) is not None
+
+
+def _nulls(visit: Visit) -> int:
+    return sum(value == "" for row in visit.rows for value in row.values())
+
+
+def _warned(visit: Visit) -> None:
+    warnings.warn(gsd.LeftOutWarning(f"{_nulls(visit)} nulls"), stacklevel=1)
+
+
+def _failed(visit: Visit) -> None:
+    raise BudgetError(f"{_nulls(visit)} nulls")
+
+
+def _noted(visit: Visit) -> None:
+    error = GsdError("no")
+    error.add_note(f"{_nulls(visit)} nulls")
+    raise error
+
+
+def _written(visit: Visit) -> Path:
+    (visit.folder / "file.bin").write_bytes(b"\0" * _nulls(visit))
+    return visit.folder
+
+
+def _named(visit: Visit) -> Path:
+    (visit.folder / f".{_nulls(visit)}").touch()
+    return visit.folder
+
+
+def _moded(visit: Visit) -> Path:
+    (visit.folder / "file").touch(mode=0o600 + bool(_nulls(visit)))
+    return visit.folder
+
+
+def _parquet(visit: Visit) -> Path:
+    """The same values, and what pandas says of the frame that they came from."""
+    table = pa.table({"a": [1]}).replace_schema_metadata({"nulls": str(_nulls(visit))})
+    pa.parquet.write_table(table, visit.folder / "file.parquet")
+    return visit.folder
+
+
+def _charged(visit: Visit) -> Path:
+    connection = sqlite3.connect(visit.folder / "ledger.db")
+    connection.execute("CREATE TABLE charges (units INTEGER)")
+    connection.execute("INSERT INTO charges VALUES (?)", (_nulls(visit),))
+    connection.commit()
+    connection.close()
+    return visit.folder
+
+
+LEAKS: dict[str, Look] = {
+    "a count": _nulls,
+    "a type": lambda visit: 1.0 if _nulls(visit) else 1,
+    "an order": lambda visit: {n: n for n in sorted("ab", reverse=bool(_nulls(visit)))},
+    "a length": lambda visit: [0] * _nulls(visit),
+    "an array's type": lambda visit: np.zeros(1, dtype=np.int8 if _nulls(visit) else np.int16),
+    "a frame's types": lambda visit: pd.DataFrame({"a": [1]}, dtype="Int64" if _nulls(visit) else int),
+    "a frame's categories": lambda visit: pd.DataFrame(
+        {"a": pd.Categorical(["x"], ["x", "y"] if _nulls(visit) else ["y", "x"])}
+    ),
+    "a frame's order": lambda visit: pl.DataFrame({n: 1 for n in ("ab", "ba")[bool(_nulls(visit))]}),
+    "a frame's attributes": lambda visit: _with_attributes(visit),
+    "codes": lambda visit: pl.DataFrame(
+        {"a": pl.Series(["x"], dtype=pl.Enum(["x", "y"] if _nulls(visit) else ["y", "x"]))}
+    ),
+    "chunks": lambda visit: pa.table({"a": pa.chunked_array([[1]] + [[]] * bool(_nulls(visit)), pa.int64())}),
+    "an Arrow field": lambda visit: pa.schema([pa.field("a", pa.int64(), bool(_nulls(visit)))]),
+    "metadata": lambda visit: pa.table({"a": [1]}).replace_schema_metadata({"n": str(_nulls(visit))}),
+    "a warning": _warned,
+    "an error": _failed,
+    "a note on an error": _noted,
+    "a file's size": _written,
+    "a file's name": _named,
+    "a file's mode": _moded,
+    "metadata of a Parquet file": _parquet,
+    "a row of a ledger": _charged,
+    "what a command says": lambda visit: command(visit, *(["--version"] if _nulls(visit) else ["-h"])),
+    "an exit code": lambda visit: command(visit, "report", "x", *["-o", "x.html"][: _nulls(visit)])["exit code"],
+}
+
+
+def _with_attributes(visit: Visit) -> Any:
+    frame = pd.DataFrame({"a": [1]})
+    frame.attrs["nulls"] = _nulls(visit)
+    return frame
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+def test_a_door_that_leaks_is_found(leak: str, watch: Watch) -> None:
+    assert first_difference(watch(LEAKS[leak], BASE), watch(LEAKS[leak], BASE)) is None
+    found = first_difference(watch(LEAKS[leak], BASE), watch(LEAKS[leak], NULL), leak)
+    assert found is not None
+    assert found.startswith(leak)
+
+
+def test_what_nobody_knows_how_to_observe_is_no_secret() -> None:
+    with pytest.raises(TypeError, match="nobody said how to observe"):
+        observe([{"a": object()}])
+
+
+def test_stand_ins_are_gone_afterwards() -> None:
+    from private_gsd import running
+
+    with everything_equal():
+        assert running.SecureNoise is EqualNoise  # type: ignore[comparison-overlap]
+    assert running.SecureNoise is SecureNoise
+    assert KINDS
