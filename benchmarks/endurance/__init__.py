@@ -1,0 +1,1 @@
+"""Endurance: kills, races and damaged files, and what became of the ledger and of releases."""
