@@ -433,7 +433,7 @@ def test_what_a_run_will_need_is_held_for_it(tmp_path: Path) -> None:
 
 def test_a_run_that_gave_back_what_it_held(tmp_path: Path) -> None:
     ledger = tmp_path / "l.db"
-    settings = {**ADAPTIVE, "ledger": ledger}
+    settings = {**ADAPTIVE, "ledger": ledger, "create_ledger": True}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Release, "keep_table", killing)
         with pytest.raises(Killed):
@@ -454,7 +454,7 @@ def test_a_run_that_gave_back_what_it_held(tmp_path: Path) -> None:
 def test_a_ledger_and_a_release_of_different_ages(tmp_path: Path) -> None:
     """Found out before anything more is charged."""
     folder, ledger = tmp_path / "r", tmp_path / "l.db"
-    settings = {**ADAPTIVE, "ledger": ledger}
+    settings = {**ADAPTIVE, "ledger": ledger, "create_ledger": True}
 
     def until(epoch: int) -> None:
         def keep(release: Release, number: int, table: Any) -> None:
@@ -995,7 +995,7 @@ def test_a_pickled_synthesizer_holds_no_data() -> None:
 def test_a_ledger_that_is_spent_refuses(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.db"
     options: dict[str, Any] = {"ledger": ledger, "dataset": "census", **SMALL}
-    Synthesizer(SCHEMA, epsilon=1.0, **options).fit(TABLE)
+    Synthesizer(SCHEMA, epsilon=1.0, create_ledger=True, **options).fit(TABLE)
     with pytest.raises(BudgetError, match="Nothing was charged or released"):
         Synthesizer(SCHEMA, epsilon=0.5, **options).fit(TABLE)
     with Ledger(ledger, create=True) as opened:

@@ -49,7 +49,7 @@ from private_gsd.measurement import (
     recover,
     write_durably,
 )
-from private_gsd.privacy.record import at_most, restated
+from private_gsd.privacy.record import at_most, restated, uncovered
 from private_gsd.privacy.release import NoisyTotal
 from private_gsd.schema import Schema
 from private_gsd.synthetic_file import check_size, read_table, table_bytes
@@ -121,6 +121,7 @@ class Release:
                     ("epsilon", at_most(total["epsilon"], 4)),
                     ("at delta", at_most(record["delta"], 4)),
                 ]
+                rows += [("not covered", words) for words in uncovered(record)]
             rows += [
                 ("accounting: rho spent so far", f"{spent['rho']:.4g} of {total['rho']:.4g}"),
                 ("synthetic rows", f"{self.synthetic.num_rows:,}"),

@@ -166,8 +166,8 @@ def test_a_model_that_would_be_too_large(tmp_path: Path) -> None:
         ({"mechanism": "adaptive", "projector": "pgm:cells=63"}, "no marginal alone is small"),
     ):
         options: dict[str, Any] = {"workload": pairs, "projector": SMALL, **settings}
-        files = {"release": tmp_path / "r", "ledger": tmp_path / "l", "create_ledger": True}
-        synth = Synthesizer(MANY, 1.0, **files, **options)
+        files: dict[str, Any] = {"release": tmp_path / "r", "ledger": tmp_path / "l"}
+        synth = Synthesizer(MANY, 1.0, create_ledger=True, **files, **options)
         with pytest.raises(WorkloadError, match=message):
             synth.fit(pyarrow.table(data))
         with pytest.raises(WorkloadError, match=message):
@@ -180,8 +180,8 @@ def test_too_many_products_are_found_before_anything_is_spent(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(products, "LARGEST", 1000)
-    files = {"release": tmp_path / "r", "ledger": tmp_path / "l", "create_ledger": True}
-    synth = Synthesizer(CENSUS, 1.0, projector=name, **files)
+    files: dict[str, Any] = {"release": tmp_path / "r", "ledger": tmp_path / "l"}
+    synth = Synthesizer(CENSUS, 1.0, projector=name, create_ledger=True, **files)
     with pytest.raises(WorkloadError, match="too many for 1,000 product distributions"):
         synth.fit(PEOPLE)
     assert list(tmp_path.iterdir()) == []
@@ -331,8 +331,8 @@ def test_a_missing_extra_is_named_before_anything_is_spent(
         return require(f"{module}_not_installed", **words)
 
     monkeypatch.setattr(optional, "require", missing)
-    files = {"release": tmp_path / "r", "ledger": tmp_path / "l", "create_ledger": True}
-    synth = Synthesizer(CENSUS, 1.0, projector=name, **files)
+    files: dict[str, Any] = {"release": tmp_path / "r", "ledger": tmp_path / "l"}
+    synth = Synthesizer(CENSUS, 1.0, projector=name, create_ledger=True, **files)
     message = rf"'{name.replace('+', '.')}' needs .* pip install 'private-gsd\[baselines\]'"
     with pytest.raises(MissingExtraError, match=message):
         synth.fit(PEOPLE)

@@ -31,11 +31,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "totals.csv").write_text("condition,count\nsex = 'male',200\n")
     (folder / "bad.csv").write_text("condition,count\nsex = 'male',two\n")
     Measurements.from_marginals(schema, 600, [(["sex"], [400, 200], 3.0)]).save(folder / "outside")
-    run(
+    out, _ = run(
         *("synthesize", "table.csv", *ASKED, "--release", "release", "-o", "made.csv"),
         *("--totals", "totals.csv", "--derived", "median(age)", "--evidence", "outside"),
         cwd=folder,
     )
+    assert "not covered: totals that are claimed to be public" in out
+    assert "not covered: external measurements" in out
     return folder
 
 

@@ -108,8 +108,8 @@ def test_only_who_says_so_makes_a_ledger(folder: Path) -> None:
     terms = ("--dataset", "table", "--epsilon", "2", "--delta", "1e-6")
     run("ledger", "create", "ledger.db", *terms, cwd=folder)
     for name in ("one", "two"):  # the total is more than the first release's
-        words = ("--release", name, "--ledger", "ledger.db")
-        out, _ = run("synthesize", *QUICK, *words, cwd=folder)
+        more = ("--release", name, "--ledger", "ledger.db")
+        out, _ = run("synthesize", *QUICK, *more, cwd=folder)
         assert "private: epsilon = 2 at delta = 1e-06" in out
     _, err = run("synthesize", *QUICK, "--create-ledger", "-o", "o.csv", cwd=folder, code=9)
     assert "create_ledger goes with ledger" in err
@@ -482,8 +482,8 @@ def test_mst_and_aim_on_the_command_line(folder: Path) -> None:
     assert json.loads(out)["mechanism"] == "aim"
     for name in ("mst", "aim"):
         made = ("-o", f"{name}.csv", "--release", name, "--ledger", f"{name}.db")
-        made += ("--create-ledger",)
-        run("synthesize", *QUICK, *pairs, "--mechanism", name, *made, cwd=folder)
+        words = ("--mechanism", name, *made, "--create-ledger")
+        run("synthesize", *QUICK, *pairs, *words, cwd=folder)
         release = Release.load(folder / name)
         assert release.settings["mechanism"] == name
         assert release.privacy["spent"]["epsilon"] == pytest.approx(1)

@@ -123,6 +123,7 @@ def test_what_the_guarantee_does_not_cover_is_said() -> None:
         "which were used too, disclose" in text
     )
     assert "with a guarantee of their own outside this ledger" in text
+    assert "<td>external measurements</td>" in synth.release._repr_html_()
     assert "NOT" not in text
 
 

@@ -305,8 +305,8 @@ def test_mst_with_pairs_that_a_model_cannot_take(tmp_path: Path) -> None:
     assert is_picky(projector_of("pgm"), AIM, pairs)
     assert not is_picky(projector_of("gsd"), AIM, pairs)
     settings["projector"] = "pgm:cells=17"  # a pair and three columns have 18
-    files = {"release": tmp_path / "s", "ledger": tmp_path / "l", "create_ledger": True}
-    again = Synthesizer(schema, 1.0, **files, **settings)
+    files: dict[str, Any] = {"release": tmp_path / "s", "ledger": tmp_path / "l"}
+    again = Synthesizer(schema, 1.0, create_ledger=True, **files, **settings)
     with pytest.raises(WorkloadError, match=r"more than the 17 allowed.*use another projector"):
         again.fit(table)
     assert not (tmp_path / "l").exists()

@@ -18,7 +18,7 @@ from private_gsd.cli.files import OutputFile
 from private_gsd.conditional import fill_columns, sampled
 from private_gsd.evidence import read_totals
 from private_gsd.measurement import Measurements
-from private_gsd.privacy.record import at_most
+from private_gsd.privacy.record import at_most, uncovered
 from private_gsd.release import Release
 from private_gsd.schema import Schema
 from private_gsd.synthesizer import Synthesizer
@@ -258,7 +258,8 @@ def _promise(record: dict[str, Any]) -> list[str]:
         first = [
             f"private: epsilon = {at_most(total['epsilon'], 4)} at delta = "
             f"{at_most(record['delta'], 3)} (rho = {at_most(total['rho'], 4)}) is guaranteed for "
-            f"{what}, of dataset {dataset!r}, {record['neighbours']} neighbours, one row"
+            f"{what}, of dataset {dataset!r}, {record['neighbours']} neighbours, one row",
+            *(f"not covered: {words}" for words in uncovered(record)),
         ]
     return [
         *first,

@@ -11,7 +11,7 @@ from typing import Any
 from private_gsd.evaluation.figures import figure, power_curves
 from private_gsd.evaluation.page import joined, key, paragraph, side_by_side, wide_table
 from private_gsd.markup import Markup, escape
-from private_gsd.privacy.record import at_most
+from private_gsd.privacy.record import at_most, uncovered
 from private_gsd.privacy.tradeoff import largest_powers
 
 # An ε above which a bound says next to nothing.
@@ -52,17 +52,9 @@ def _promise(record: dict[str, Any]) -> Markup:
         f" A bound as large as epsilon = {at_most(epsilon, 4)} says next to nothing about one "
         "row's protection."
     )
-    claims = record.get("claims") or {}
-    beside = [
-        words
-        for words, there in (
-            ("totals that are claimed to be public", claims.get("public_totals")),
-            ("external measurements", claims.get("outside_groups")),
-        )
-        if there
-    ]
-    uncovered = f" It does not cover what {' and '.join(beside)}, which were used too, disclose."
-    return paragraph(what, more, uncovered * bool(beside), weak * (epsilon > MEANINGLESS))
+    beside = " and ".join(uncovered(record))
+    not_all = f" It does not cover what {beside}, which were used too, disclose."
+    return paragraph(what, more, not_all * bool(beside), weak * (epsilon > MEANINGLESS))
 
 
 def _attacks(record: dict[str, Any]) -> Markup:

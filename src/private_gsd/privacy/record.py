@@ -125,6 +125,16 @@ def restated(record: Mapping[str, Any]) -> dict[str, Any]:
     return {**first, **{key: value for key, value in record.items() if key not in first}}
 
 
+def uncovered(record: Mapping[str, Any]) -> list[str]:
+    """What a release used beside what its ledger paid for, which the guarantee does not cover."""
+    claims = record.get("claims") or {}
+    beside = {
+        "totals that are claimed to be public": claims.get("public_totals"),
+        "external measurements": claims.get("outside_groups"),
+    }
+    return [words for words, there in beside.items() if there]
+
+
 def at_most(number: float, digits: int = 6) -> str:
     """A bound in a few digits, rounded up: what is printed is true as well.
 
