@@ -143,6 +143,7 @@ def check_bad(
         (b"code,agee\n7,6\n", "missing column 'age' (did you mean 'agee'?)"),
         (b"x,y\n7,6\n", "missing columns 'code', 'age'; the table has x, y"),
         (b"code,age,age\n7,6,6\n", "two columns are named age"),
+        (b'code,age,"a\rb"\n7,6,6\n7,6,6\n', "a column name holds a carriage return"),
         (b"code,age\n7,6\n7", "a row (line 3) has 1 fields where the header has 2"),
         (b"code,age\n7,6,8\n", "a row (line 2) has 3 fields where the header has 2"),
         (b"code,age\n7,6,\n", "a row (line 2) has 3 fields where the header has 2"),

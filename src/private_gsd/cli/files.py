@@ -8,17 +8,21 @@ import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow.csv
 import pyarrow.parquet
 
-from private_gsd.errors import GsdError
+from private_gsd.encoding.spelling import check_spelling, spelled, spelled_types
+from private_gsd.errors import GsdError, SchemaError
+from private_gsd.sources.restoring import to_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import pyarrow as pa
+
+    from private_gsd.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -69,16 +73,36 @@ class OutputFile:
         except OSError as error:
             raise GsdError(f"{path}: cannot be written: {error.strerror}") from None
 
-    def write(self, table: pa.Table | str) -> None:
-        """Write a table, or a text."""
+    def check_schema(self, schema: Schema) -> None:
+        """Refuse a CSV of a schema with values that a CSV cannot tell apart."""
+        if self.path.suffix == ".csv":
+            try:
+                check_spelling(schema)
+            except SchemaError as error:
+                raise SchemaError(f"{self.path}: {error}") from None
+
+    def write_table(self, table: pa.Table, schema: Schema) -> None:
+        """Write a table such that reading the file with its schema gives the table."""
+
+        def write(file: BinaryIO) -> None:
+            if self.path.suffix == ".csv":
+                with pyarrow.csv.CSVWriter(file, spelled_types(schema)) as writer:
+                    for batch in table.to_batches(max_chunksize=2**16):
+                        writer.write_batch(spelled(batch, schema))
+            else:
+                pyarrow.parquet.write_table(to_arrow(table, schema), file, write_page_checksum=True)
+
+        self._write(write)
+
+    def write(self, text: str) -> None:
+        """Write a text."""
+        self._write(lambda file: file.write(text.encode()))
+
+    def _write(self, write: Callable[[BinaryIO], object]) -> None:
         temporary = self._beside("part")
         try:
-            if isinstance(table, str):
-                temporary.write_text(table, encoding="utf-8")
-            elif self.path.suffix == ".csv":
-                pyarrow.csv.write_csv(table, temporary)
-            else:
-                pyarrow.parquet.write_table(table, temporary)
+            with temporary.open("xb") as file:  # a file of ours, since Arrow takes UTF-8 names only
+                write(file)
             if self.force:
                 temporary.replace(self.path)
             else:
@@ -86,7 +110,7 @@ class OutputFile:
         except FileExistsError:
             raise self._exists() from None
         except OSError as error:
-            raise GsdError(f"{self.path}: cannot be written: {error.strerror}") from None
+            raise GsdError(f"{self.path}: cannot be written: {error.strerror or error}") from None
         finally:
             temporary.unlink(missing_ok=True)
 

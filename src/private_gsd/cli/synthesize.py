@@ -77,6 +77,8 @@ def synthesize(
         others = {"the ledger": ledger, "the release": release, "the schema": schema}
         target.check(others, table if isinstance(table, str) else None)
     public = Schema.read(schema)
+    if target is not None:
+        target.check_schema(public)
     synth = Synthesizer(
         public,
         epsilon,
@@ -126,6 +128,7 @@ def resume(
     target = None if result is None else OutputFile(result, force)
     if target is not None:
         release = Release.load(folder)
+        target.check_schema(release.schema)
         known = {"ledger": None, "data": None} if release.finished else release.run
         target.check(
             {"the ledger": ledger or known["ledger"], "the release": folder}, known["data"]
@@ -164,6 +167,7 @@ def sample(
     target = OutputFile(result, force)
     target.check({"the release": folder}, given)
     release = Release.load(folder)
+    target.check_schema(release.schema)
     if given is None:
         table = sampled(release, number, seed, where)
     else:
@@ -171,7 +175,7 @@ def sample(
             table = fill_columns(
                 release, given, seed=seed, callback=lambda now: tell("searching", now)
             )
-    target.write(table)
+    target.write_table(table, release.schema)
     output.out.print(f"{table.num_rows:,} rows: {escape(str(result))}", soft_wrap=True)
     output.warn_if_not_private(release.privacy)
 
@@ -180,7 +184,7 @@ def _dataset_of(table: object) -> str:
     """The dataset's name in the ledger, where none is given: the file's, if it is one."""
     if not isinstance(table, str) or glob.has_magic(table):
         return "table"
-    return Path(table).stem or "table"
+    return Path(table).stem.encode("utf-8", "ignore").decode() or "table"
 
 
 @contextmanager
@@ -220,7 +224,7 @@ def _hand_over(
     result = None if target is None else target.path
     if target is not None:
         try:
-            target.write(table)
+            target.write_table(table, release.schema)
         except BaseException as error:
             error.add_note(f"the synthetic table is kept in {release.folder}")
             raise

@@ -186,6 +186,8 @@ def _read_header(path: Path, wanted: Sequence[str]) -> Header:
     if not any(cell.strip() for cell in cells):
         what = "the file is empty" if not first else "the first line is blank"
         raise SourceError(f"{path}: {what}; expected a line of column names")
+    if any("\r" in cell for cell in cells):  # after which DuckDB passes over a row
+        raise SourceError(f"{path}: a column name holds a carriage return; rename the column")
     known = set(wanted)
     names = tuple(cell if cell in known else cell.strip() for cell in cells)
     return Header(delimiter, names, 1 if told else 0, zipped)
