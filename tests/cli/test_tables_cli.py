@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
 def read(path: Path) -> list[object]:
     schema = Schema.read(path.parent / "schema.toml")
     matrices = list(open_source(path, schema).encoded())
-    return Encoder(schema).decode(np.vstack(matrices)).to_pylist()
+    return list(Encoder(schema).decode(np.vstack(matrices)).to_pylist())
 
 
 def test_a_csv_is_what_its_schema_describes(folder: Path) -> None:
