@@ -334,9 +334,9 @@ def test_an_output_that_appears_meanwhile(folder: Path) -> None:
     target.check({})
     target.path.write_text("somebody's")
     with pytest.raises(GsdError, match="exists already"):
-        target.write(datasets.census(5))
+        target.write("rows")
     assert target.path.read_text() == "somebody's"
-    OutputFile(target.path, force=True).write(datasets.census(5))
+    OutputFile(target.path, force=True).write("rows")
     assert target.path.read_text() != "somebody's"
     assert sorted(path.name for path in folder.iterdir() if "o.csv" in path.name) == ["o.csv"]
 
@@ -346,10 +346,10 @@ def test_a_disk_without_hard_links(folder: Path, monkeypatch: pytest.MonkeyPatch
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refused)
-    OutputFile(folder / "o.csv", force=False).write(datasets.census(5))
+    OutputFile(folder / "o.csv", force=False).write("rows")
     assert (folder / "o.csv").exists()
     with pytest.raises(GsdError, match="exists already"):
-        OutputFile(folder / "o.csv", force=False).write(datasets.census(5))
+        OutputFile(folder / "o.csv", force=False).write("rows")
 
 
 def test_nohup_is_heeded(folder: Path) -> None:
