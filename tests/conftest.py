@@ -45,7 +45,7 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 # when they have started.
 GROUPS = {
     "large": (
-        r"/test_(rules|evidence|conditional|sums|predicates|knowledge_cli|edits)\.py"
+        r"/test_(rules|evidence|conditional|sums|predicates|knowledge_cli|edits|damage)\.py"
         r"|/genetic/.*(\[all of them|any_schema|absurd|one_column)"
     ),
     "engines": r"/sources/test_(contract|postgres)\.py|/test_neighbours\.py",

@@ -7,6 +7,7 @@ import io
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,21 @@ import numpy as np
 import pytest
 
 from private_gsd import answer, datasets, measurement, workloads
-from private_gsd.answering import count
+from private_gsd.answering import ExactAnswers, count
 from private_gsd.encoding import Encoder
-from private_gsd.errors import MeasurementError, WorkloadError
+from private_gsd.errors import MeasurementError, SchemaError, WorkloadError
 from private_gsd.measurement import Measurements, _checksum, measure
 from private_gsd.privacy.accountant import LocalAccountant
 from private_gsd.privacy.budget import Budget
 from private_gsd.privacy.mechanisms import InsecureSeededNoise, SecureNoise
-from private_gsd.privacy.release import NoisyTotal, Selection
+from private_gsd.privacy.release import (
+    NoisyTotal,
+    Selection,
+    release_counts,
+    release_total,
+    select_by_distance,
+    select_groups,
+)
 
 SCHEMA = datasets.census_schema()
 WORKLOAD = (
@@ -358,3 +366,39 @@ def test_new_folders_are_synced_into_their_parents(
     monkeypatch.setattr(os, "fsync", record)
     measured([0]).save(tmp_path / "new" / "deep")
     assert {str(tmp_path), str(tmp_path / "new"), str(tmp_path / "new" / "deep")} <= set(synced)
+
+
+def test_a_drafted_schema_is_not_measured() -> None:
+    """Its values and bounds are those of single people, and no noise is on them."""
+    drafted = replace(WORKLOAD, schema=replace(SCHEMA, drafted=True))
+    exact = ExactAnswers(drafted, EXACT.rows, EXACT.counts)
+    shares = np.zeros(drafted.size)
+    accountant = LocalAccountant(BUDGET)
+    doors: list[Callable[[Any], Any]] = [
+        lambda noise: measure(exact, [0], [9], accountant=accountant, noise=noise),
+        lambda noise: release_counts(exact, [0], [9], accountant=accountant, noise=noise),
+        lambda noise: select_groups(
+            exact, shares, 3000, [0, 1], 1, 9, accountant=accountant, noise=noise
+        ),
+        lambda noise: select_by_distance(
+            exact, shares, 3000, [0, 1], 1, 9, accountant=accountant, noise=noise
+        ),
+    ]
+    for door in doors:
+        with pytest.raises(SchemaError, match="the schema is a draft"):
+            door(SecureNoise())
+    other = LocalAccountant(BUDGET, "add-remove")
+    with pytest.raises(SchemaError, match="the schema is a draft"):
+        release_total(exact, 9, accountant=other, noise=SecureNoise())
+    assert (accountant.spent, other.spent) == (0, 0)
+    # For experiments on public data; the result says what it is.
+    for door in doors:
+        assert not getattr(door(InsecureSeededNoise(1)), "private", False)
+
+
+def test_measurements_by_a_drafted_schema_are_not_private() -> None:
+    drafted = replace(SCHEMA, drafted=True)
+    marginal = [(["sex"], [1500.5, 1499], 10.0)]
+    with pytest.raises(MeasurementError, match="the schema is a draft"):
+        Measurements.from_marginals(drafted, 3000, marginal)
+    assert not Measurements.from_marginals(drafted, 3000, marginal, private=False).private

@@ -104,7 +104,12 @@ class Release:
         self.folder = Path(folder).absolute()
 
     def __repr__(self) -> str:
-        return f"<Release {self.folder.name}>"
+        return f"<Release {self.name}>"
+
+    @property
+    def name(self) -> str:
+        """The name of its folder, to be shown: bytes that are not UTF-8 are replaced."""
+        return os.fsencode(self.folder.name).decode(errors="replace")
 
     def _repr_html_(self) -> str:
         rows: list[tuple[str, object]] = [("complete", "yes" if self.complete else "not yet")]
@@ -126,7 +131,7 @@ class Release:
                 ("accounting: rho spent so far", f"{spent['rho']:.4g} of {total['rho']:.4g}"),
                 ("synthetic rows", f"{self.synthetic.num_rows:,}"),
             ]
-        return html_table(f"Release {self.folder.name}", ("", "value"), rows, words=(1,))
+        return html_table(f"Release {self.name}", ("", "value"), rows, words=(1,))
 
     def begin(
         self,

@@ -142,7 +142,7 @@ def evaluate(
             for place, rule in enumerate(known.constraints)
         ),
         privacy=None if release is None else release.privacy,
-        name="synthetic table" if release is None else release.folder.name,
+        name="synthetic table" if release is None else release.name,
         seed=seed,
     )
 

@@ -62,7 +62,7 @@ def release_page(release: Release) -> str:
     reasons = "; ".join(record["not_private_because"])
     alarm = f"NOT PRIVATE: {reasons}." if reasons else None
     foot = paragraph(f"private-gsd {version('private-gsd')}.")
-    return page(f"Release {release.folder.name}", lead, sections, foot, alarm=alarm)
+    return page(f"Release {release.name}", lead, sections, foot, alarm=alarm)
 
 
 def _fit(measurements: Measurements | None, matrix: Matrix) -> Markup:
