@@ -274,8 +274,6 @@ def read_foreign(
         raise SchemaError(f"{path}: nested too deeply") from None
     except (failure, ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
         raise SchemaError(f"{path}: not valid: {error}") from None
-    except ValueError:  # Python's own limit
-        raise SchemaError(f"{path}: {toml.TOO_LONG}") from None
     try:
         found = convert.CONVERTERS[style or convert.guess_format(document)](document, **options)
         toml.check_numbers(found[0])
