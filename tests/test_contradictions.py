@@ -138,9 +138,14 @@ def test_nothing_is_spent_on_them(tmp_path: Path) -> None:
     ledger = tmp_path / "l.db"
     for totals in ({"age < 30": 5, "age < 20": 6}, {"sex = 'male'": 1, "sex = 'female'": 2}):
         with pytest.raises(WorkloadError, match="contradict each other"):
-            Synthesizer(SCHEMA, 1.0, totals=totals, ledger=ledger, release=tmp_path / "r").fit(
-                TABLE
-            )
+            Synthesizer(
+                SCHEMA,
+                1.0,
+                totals=totals,
+                ledger=ledger,
+                create_ledger=True,
+                release=tmp_path / "r",
+            ).fit(TABLE)
         assert not (tmp_path / "r").exists()
         if ledger.exists():
             with Ledger(ledger, read_only=True) as opened:

@@ -469,8 +469,9 @@ def test_a_long_text_in_many_rows(tmp_path: Path) -> None:
     Synthesizer(schema, 1.0, rows=rows, workload=["categorical:1"], release=folder).fit(table)
     coded = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), [text])
     buffer = io.BytesIO()
-    columns = {"age": table["age"], "text": coded}
-    pyarrow.parquet.write_table(pa.table(columns), buffer, compression="none", store_schema=False)
+    fields = [pa.field("age", pa.int64(), False), pa.field("text", coded.type, False)]
+    forgery = pa.table([table["age"], coded], schema=pa.schema(fields))
+    pyarrow.parquet.write_table(forgery, buffer, compression="none", store_schema=False)
     assert len(buffer.getvalue()) < 2**22
     forged(folder, "synthetic.parquet", buffer.getvalue())
     with little_memory(), pytest.raises(ReleaseError, match="takes more than"):

@@ -140,6 +140,16 @@ def test_long_numbers_in_yaml(tmp_path: Path, spec: str) -> None:
         Schema.from_dpsynth(path)
 
 
+@pytest.mark.parametrize(
+    "text", ["a: 2001-99-99", "a: !!int ''", "a: !!timestamp x", "a: !!bool x", "a: !!float x"]
+)
+def test_values_that_yaml_takes_for_others(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "domain.yaml"
+    path.write_text(text)
+    with pytest.raises(SchemaError, match=r"domain.yaml: not valid"):
+        Schema.from_dpsynth(path)
+
+
 def test_extra_keys_must_name_a_column(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match="no column 'agee' \\(did you mean 'age'"):
         Schema.from_mbi(write(tmp_path / "d.json", {"age": 3}), columns={"agee": {}})

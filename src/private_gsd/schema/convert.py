@@ -35,7 +35,7 @@ def check_size(document: Any) -> None:
         return sizes[id(part)]
 
     if size_of(document) > MAX_PARTS:
-        raise ValueError(f"it has more than {MAX_PARTS:,} parts, each as often as it is named")
+        raise SchemaError(f"it has more than {MAX_PARTS:,} parts, each as often as it is named")
 
 
 def from_sdv(document: Any, table: str | None = None) -> tuple[Keys, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,6 @@ from private_gsd.schema import convert, toml
 from private_gsd.schema.columns import Column
 from private_gsd.schema.draft import draft_columns, stream_batches
 from private_gsd.schema.keys import column_from_dict, column_to_dict
-from private_gsd.untrusted import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -266,14 +266,19 @@ def read_foreign(
         yaml = require("yaml", what="Reading YAML", extra="yaml")
         load, failure = yaml.safe_load, yaml.YAMLError
     else:
-        load, failure = parse_json, ValueError
+        load, failure = json.loads, json.JSONDecodeError
     try:
         document = load(text)
         convert.check_size(document)
     except RecursionError:
         raise SchemaError(f"{path}: nested too deeply") from None
-    except (failure, ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
-        raise SchemaError(f"{path}: not valid: {error}") from None
+    except (
+        *(failure, SchemaError, ValueError, TypeError),
+        *(AttributeError, LookupError, ArithmeticError),
+    ) as error:
+        # Python's own limit; or values that YAML takes for dates and the like, and that are none.
+        why = toml.TOO_LONG if "digits" in str(error) else f"not valid: {error}"
+        raise SchemaError(f"{path}: {why}") from None
     try:
         found = convert.CONVERTERS[style or convert.guess_format(document)](document, **options)
         toml.check_numbers(found[0])
