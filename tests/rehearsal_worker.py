@@ -8,16 +8,12 @@ from __future__ import annotations
 import json
 import pkgutil
 import sys
-import tempfile
 from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-from private_gsd import Schema, Sweep, Synthesizer, datasets, kernels, workloads
+from private_gsd import Schema, Sweep, Synthesizer, datasets, kernels, sweeps, workloads
 from private_gsd.kernels.caching import KernelCache
-from private_gsd.privacy.budget import Budget
-from private_gsd.privacy.ledger import Ledger
 
 SCHEMA = datasets.census_schema().select(["sex", "age", "marital", "income", "citizen"])
 TABLE = datasets.census(1000, seed=2).select(SCHEMA.names)
@@ -75,18 +71,19 @@ def main(name: str) -> None:
 
     if name == "sweep":
         sweep = Sweep(SCHEMA, TABLE, ["categorical:2"])
-        settings = [{"rows": 60}, {"rows": 60, "mechanism": "adaptive", "epochs": 1}]
-        with tempfile.TemporaryDirectory() as folder:
-            with Ledger(Path(folder) / "l.db") as ledger:
-                ledger.add_dataset("table", Budget.from_epsilon(9.0, sweep.delta))
-                real, ledger.charge = ledger.charge, None  # type: ignore[method-assign]
+        settings: list[dict[str, Any]] = [
+            {"rows": 60},
+            {"rows": 60, "mechanism": "adaptive", "epochs": 1},
+        ]
+        module: Any = sweeps
+        real = module.measure
 
-                def charge(*arguments: Any, **options: Any) -> Any:
-                    note("measuring")
-                    return real(*arguments, **options)
+        def measure(*arguments: Any, **options: Any) -> Any:
+            note("measuring")
+            return real(*arguments, **options)
 
-                ledger.charge = charge  # type: ignore[method-assign]
-                sweep.run([1.0], settings=settings, ledger=ledger, n_jobs=1)
+        module.measure = measure
+        sweep.run([1.0], settings=settings, insecure=True, n_jobs=1)
     else:
         options = dict(CASES[name])
         schema = options.pop("schema", SCHEMA)

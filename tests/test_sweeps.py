@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -11,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from private_gsd import GeneticConfig, Sweep, Synthesizer, answer, datasets, query_errors
+from private_gsd import GeneticConfig, Sweep, Synthesizer, answer, datasets, evolve, query_errors
 from private_gsd import sweeps as module
 from private_gsd.errors import (
     BudgetError,
@@ -25,6 +30,7 @@ from private_gsd.measurement import Measurements
 from private_gsd.privacy.budget import Budget, Conversion, rho_of
 from private_gsd.privacy.curves import ROUNDING
 from private_gsd.privacy.ledger import Ledger
+from private_gsd.workloads import categorical_marginals, functions
 
 SCHEMA = datasets.census_schema().select(["sex", "age", "marital", "tenure"])
 TABLE = datasets.census(2000, seed=3).select(SCHEMA.names)
@@ -178,6 +184,112 @@ def test_what_is_done_is_not_lost(sweep: Sweep, tmp_path: Path) -> None:
         assert ledger.account("table").held == 0
 
 
+def test_a_run_that_fails_loses_nothing_that_was_paid_for(tmp_path: Path) -> None:
+    """The others go on, the failures are named, and their measurements are of use."""
+    failing = {1: False, 3: False}
+
+    def rich(rows: Any) -> Any:
+        """A query of somebody's own, which fails in the searches of some runs."""
+        # A search looks at its whole table; counting goes by other numbers of rows.
+        if len(rows["sex"]) == 80 and any(failing.values()):
+            failing.update(dict.fromkeys(failing, False))
+            raise ValueError("not today")
+        return rows["age"] > 50
+
+    def done(now: int, _: int) -> None:
+        if now in (1, 2):  # the next is the second run, then the fourth
+            failing[2 * now - 1] = True
+
+    workload = categorical_marginals(SCHEMA, 2) + functions(SCHEMA, {"rich": rich})
+    sweep = Sweep(SCHEMA, TABLE, workload)
+    settings: list[dict[str, Any]] = [
+        {"rows": 80, "smooth": False, "tolerance": t} for t in (0.1, 0.2, 0.3)
+    ]
+    settings += [{**SETTINGS[1], "tolerance": t, "groups": 9} for t in (0.1, 0.2)]
+    with Ledger(tmp_path / "l.db") as ledger:
+        ledger.add_dataset("table", Budget.from_epsilon(9.0, sweep.delta))
+        with pytest.raises(SearchError) as caught:
+            sweep.run([0.5], settings=settings, ledger=ledger, n_jobs=1, done=done)
+        steps = [charge.run.partition(" ")[2] for charge in ledger.charges("table")]
+        assert ledger.account("table").held == 0
+    words = "2 of 5 runs failed: epsilon 0.5, seed 0, rows 80, smooth False, tolerance 0.2: "
+    assert words in str(caught.value)
+    assert "function 'rich' failed" in str(caught.value)
+    assert sorted(sweep.finished) == [0, 2, 4]
+    assert sorted(sweep.measured) == [0, 1, 2, 3, 4]
+    # A run that failed goes no further.
+    epoch = ["epoch 1: select", "epoch 1: measure"]
+    assert steps == [
+        *(f"{number}: measure" for number in range(3)),
+        *(f"{number}: {step}" for number in (3, 4) for step in epoch),
+    ]
+    for number in (1, 3):
+        measured = sweep.measured[number]
+        assert measured.private
+        assert measured.workload.num_groups == sweep.workload.num_groups
+        assert len(evolve(measured, GeneticConfig(rows=50, smooth=False)).matrix) == 50
+
+
+def dying(measured: Measurements, config: GeneticConfig, seed: int, *others: Any) -> Any:
+    """A search whose process dies, with some seeds."""
+    if seed == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return REAL(measured, config, seed, *others)
+
+
+REAL = module.project
+
+
+def test_a_worker_that_dies_loses_nothing_that_was_paid_for(
+    sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "project", dying)
+    monkeypatch.setattr(module, "AHEAD", 1)
+    with Ledger(tmp_path / "l.db") as ledger:
+        ledger.add_dataset("table", Budget.from_epsilon(9.0, sweep.delta))
+        asked: dict[str, Any] = {"settings": SETTINGS[:1], "ledger": ledger, "n_jobs": 2}
+        with pytest.raises(SearchError, match=r"runs failed: .*seed 1, .*Terminated"):
+            sweep.run([0.1], seeds=[1, 2, 3, 4], **asked)
+    assert sorted(sweep.measured) == [0, 1, 2, 3]
+    assert {2, 3} <= set(sweep.finished)
+
+
+def test_nothing_is_validated_by_assertions(tmp_path: Path) -> None:
+    """Python leaves assertions out when it is told to optimise, and a wrong sweep paid first."""
+    source = Path(module.__file__).parent
+    for path in sorted(source.rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        found = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+        assert not found, f"{path}: assert in lines {found}"
+    script = """
+import sys
+from private_gsd import Sweep, datasets
+from private_gsd.errors import SearchError
+from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.ledger import Ledger
+from private_gsd.workloads import categorical_marginals, functions
+schema = datasets.census_schema().select(["sex", "marital"])
+sweep = Sweep(schema, datasets.census(200).select(schema.names), ["categorical:2"])
+with Ledger(sys.argv[1]) as ledger:
+    ledger.add_dataset("table", Budget.from_epsilon(9.0, sweep.delta))
+    for wrong in ({"rows": -1}, {"colour": 1}, {"generations": "many"}):
+        try:
+            sweep.run([1.0], settings=[{"rows": 20}, wrong], ledger=ledger, n_jobs=1)
+        except SearchError as error:
+            print(error)
+    print(len(ledger.charges("table")), ledger.account("table").held)
+"""
+    told = subprocess.run(
+        [sys.executable, "-O", "-c", script, str(tmp_path / "l.db")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == 0, told.stderr
+    assert len(told.stdout.splitlines()) == 4
+    assert told.stdout.splitlines()[-1] == "0 0"
+
+
 def test_what_makes_no_sense_is_found_before_anything_is_paid(
     sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +303,8 @@ def test_what_makes_no_sense_is_found_before_anything_is_paid(
             ({"settings": [{}, {"rows": -1}]}, SearchError, "rows"),
             ({"settings": [{}, {"colour": 1}]}, SearchError, "colour"),
             ({"settings": [{}, {"mechanism": "magic"}]}, BudgetError, "name must be"),
+            ({"settings": [{}, {"mechanism": "adaptive", "islands": 2}]}, SearchError, "islands"),
+            ({"settings": [{}, {"rows": 2**31 - 1}]}, SearchError, "take at most .* rows"),
             ({"seeds": [0, "x"]}, GsdError, "seed"),
             ({"seeds": [0, -1]}, GsdError, "seed"),
             ({"seeds": [0, 2**70]}, GsdError, "seed"),

@@ -18,10 +18,12 @@ from private_gsd.evidence import check_totals, supplemented
 from private_gsd.genetic import GeneticConfig, evolve
 from private_gsd.genetic.constraints import broken_rows
 from private_gsd.kernels.nearest import nearest_donors
+from private_gsd.memory import BASE, require_room
 from private_gsd.schema import Discrete
 from private_gsd.sources import open_source
 from private_gsd.sql.rules import UndecidedError, check_rules
 from private_gsd.workloads import Predicates
+from private_gsd.workloads.checks import whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 # 1 is a category that differs. Mean error of pairs in nine cases of the simulated census, in 1e-5:
 # 126 with 0.01, 121 with 0.02, 129 with 0.05, 126 with 0.2, and 146 without a limit.
 NEAR = 0.02
+# What Arrow keeps of a piece of a column, in bytes, about.
+PIECE = 200
 # Beside the given rows, at most so many rows take part in the search.
 MOST_ROWS = 500_000
 
@@ -183,6 +187,10 @@ def sampled(
     table = release.synthetic if where is None else rows_where(release, where)
     if number is None:
         return table
+    number = whole("number", number, 1, 2**63 - 1)
+    # Twice: as they are taken, and as they are handed over. Each repetition is a piece by itself.
+    row = (2 * table.nbytes + PIECE * table.num_columns) / table.num_rows
+    require_room(number, BASE, row, "a sample", "draw at most {fits} rows at a time")
     rng = np.random.default_rng(random_state)
     rest = np.sort(rng.permutation(table.num_rows)[: number % table.num_rows])
     return pa.concat_tables([table] * (number // table.num_rows) + [table.take(pa.array(rest))])

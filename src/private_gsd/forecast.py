@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from private_gsd.genetic.smoothing import rows_drawn
 from private_gsd.markup import html_table
 from private_gsd.mechanism import SELECTIVE, count_and_rest, expected, single_columns
+from private_gsd.memory import BASE, require_room
 from private_gsd.privacy.budget import units_to_rho
 from private_gsd.privacy.mechanisms import gaussian_scale
+from private_gsd.schema import Categorical
 from private_gsd.workloads import Conjunctions, Marginals
 
 if TYPE_CHECKING:
@@ -25,6 +27,39 @@ SHOWN = 12
 # How often each row of the tables is visited that are drawn to smooth marginals, about: two at a
 # time, 15 or 25 sweeps, six or seven times, half of them for single columns alone.
 SMOOTHING_VISITS = 120
+
+
+def require_memory(workload: Workload, rows: int) -> None:
+    """Refuse a synthetic table that does not fit into memory.
+
+    Args:
+        workload: What may be measured.
+        rows: How many rows it has.
+    """
+    require_room(
+        rows,
+        _base(workload),
+        _row(workload),
+        "a synthetic table",
+        "take at most {fits} rows (--rows), or a larger machine",
+    )
+
+
+def _base(workload: Workload) -> float:
+    return BASE + 60 * workload.size
+
+
+def _row(workload: Workload) -> float:
+    """Bytes of a synthetic row: 24 a value were measured while it is searched for and written.
+
+    Texts are written out for every row in the end.
+    """
+    texts = [
+        max(len(str(value).encode()) for value in column.values)
+        for column in workload.schema
+        if isinstance(column, Categorical)
+    ]
+    return 28 * len(workload.schema) + sum(texts)
 
 
 class GroupForecast(NamedTuple):
@@ -163,7 +198,7 @@ class Forecast:
     @property
     def bytes(self) -> float:
         """About how much memory the run takes."""
-        return 300e6 + 60 * self.workload.size + 20 * self.rows * len(self.workload.schema)
+        return _base(self.workload) + self.rows * _row(self.workload)
 
     def _repr_html_(self) -> str:
         worst = sorted(self.groups, key=lambda group: (-group.noise, -group.queries))[:SHOWN]

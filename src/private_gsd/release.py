@@ -424,6 +424,13 @@ class Release:
                 if old.stem not in (f"table-{epoch}", f"table-{epoch - 1}"):
                     old.unlink(missing_ok=True)
 
+    def change_rows(self, rows: int) -> None:
+        """Let the synthetic table, which is not there yet, have another number of rows."""
+        with self._writing():
+            settings = {**self.settings, "rows": rows}
+            document = {**self._document, "settings": settings}
+            write_durably(self.folder / "release.json", seal(document))
+
     def note(self, **facts: Any) -> None:
         """Keep a fact about the run."""
         with self._writing():

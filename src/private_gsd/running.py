@@ -131,6 +131,9 @@ class Runner:
 
         def project(measured: Measurements, start: Matrix | None, number: int) -> Matrix:
             known = supplemented(measured, self.totals, outside, statistics)
+            # A resumed run may have more or fewer.
+            if start is not None and len(start) != self.rows:
+                start = np.resize(start, (self.rows, start.shape[1]))
             return self._project(known, start, number)
 
         projector = projector_of(self.projector)
@@ -204,6 +207,8 @@ class Runner:
                     misfit=misfit if picky else None,
                 ),
             )
+            if len(table) != self.rows:  # it was made before the run was resumed with others
+                table = project(measured, None, 0)
             mine = run.charges()
             if sum(charge.units for charge in mine) + unspent != planned or not (
                 set(measured.charges) <= {str(charge.id) for charge in mine}

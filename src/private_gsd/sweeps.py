@@ -20,8 +20,9 @@ from private_gsd.answering import answer, count, errors_of
 from private_gsd.baselines import projector_of
 from private_gsd.choice import check_fits
 from private_gsd.encoding import Encoder
-from private_gsd.errors import BudgetError, SchemaError, SearchError, require
-from private_gsd.genetic import GeneticConfig, evolve
+from private_gsd.errors import BudgetError, GsdError, SchemaError, SearchError, require
+from private_gsd.forecast import require_memory
+from private_gsd.genetic import GeneticConfig, evolve, prepare
 from private_gsd.genetic.domain import columns_of, random_table
 from private_gsd.measurement import measure
 from private_gsd.mechanism import (
@@ -34,6 +35,7 @@ from private_gsd.mechanism import (
     measurable,
     plan_of,
     planned_units,
+    rehearse,
 )
 from private_gsd.mechanism import run as run_mechanism
 from private_gsd.privacy.accountant import LocalAccountant, require_same
@@ -47,13 +49,16 @@ from private_gsd.workloads.checks import whole
 from private_gsd.workloads.specs import workload_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
     from private_gsd.answering import ExactAnswers, QueryErrors
+    from private_gsd.baselines import Projection
+    from private_gsd.genetic import Evolution
     from private_gsd.measurement import Measurements
+    from private_gsd.mechanism import Checkpoint
     from private_gsd.privacy.accountant import Accountant
     from private_gsd.privacy.budget import Conversion
     from private_gsd.privacy.ledger import Ledger
@@ -65,6 +70,10 @@ if TYPE_CHECKING:
 
 # Settings that belong to the mechanism; all others are those of the search.
 OF_THE_MECHANISM = ("mechanism", "epochs", "groups", "split")
+# So many runs for each worker are paid for before they begin.
+AHEAD = 4
+# As many runs that failed are named.
+SHOWN = 3
 # What makes the tables, which takes no other setting than the number of rows unless it is "gsd".
 PROJECTOR = "projector"
 
@@ -133,8 +142,10 @@ class Sweep:
         self._exact = answer(self.workload, data, **options)
         # Exact answers to what a mechanism measures beside the questions, as it is needed.
         self._more: dict[str, ExactAnswers] = {}
-        # The runs of the last sweep that are done, by number: all that is left if one fails.
+        # Of the last sweep, by number: the runs that are done, and all that was paid for, of runs
+        # that failed, too. This is what is left where a sweep ends before its end.
         self.finished: dict[int, SweepRun] = {}
+        self.measured: dict[int, Measurements] = {}
         self.delta = default_delta(self._exact.rows) if delta is None else delta
 
     def exact(self, mechanism: Mechanism) -> ExactAnswers:
@@ -160,6 +171,10 @@ class Sweep:
         done: Callable[[int, int], object] | None = None,
     ) -> list[SweepRun]:
         """One release for each ε, seed and settings, in that order.
+
+        A run whose search fails does not keep the others from theirs. When all have ended, an
+        error names those that failed; ``finished`` has the others, and ``measured`` what was paid
+        for, of all of them: ``evolve`` makes a table of it, and nothing is spent.
 
         Args:
             epsilons: The budgets; each run spends the whole of its own.
@@ -194,20 +209,30 @@ class Sweep:
         # Whatever is wrong with any of them is found before the first is paid for, and all that
         # they will spend is held for them.
         planned = sum(each.planned() for each in runs)
-        for each in runs:
+        for each in {repr(each.settings): each for each in runs}.values():
             self.exact(each.mechanism)
+            each.rehearse()
         made: dict[int, SweepRun] = {}
-        self.finished = made
+        self.finished, self.measured = made, {}
+        failed: dict[int, str] = {}
         held = None
         if ledger is not None:
             held = LedgerRun(ledger, dataset, f"sweep-{secrets.token_hex(6)}", "sweep")
             require_same(ledger.account(dataset).neighbours, "replace-one")
             held.begin(planned)
         try:
-            self._run(joblib, runs, held, insecure, evaluate, n_jobs, made, done)
+            self._run(joblib, runs, held, insecure, evaluate, n_jobs, made, failed, done)
         finally:
             if held is not None:
                 held.give_back()
+        if failed:
+            words = [f"{runs[number].words}: {why}" for number, why in sorted(failed.items())]
+            shown = "; ".join(words[:SHOWN])
+            raise SearchError(
+                f"{len(failed)} of {len(runs)} runs failed: {shown}{'; …' * (len(words) > SHOWN)}. "
+                "The others are in Sweep.finished, and what was measured for these is in "
+                "Sweep.measured, by the number of the run"
+            )
         return [made[number] for number in range(len(runs))]
 
     def _run(
@@ -219,6 +244,7 @@ class Sweep:
         evaluate: bool,
         n_jobs: int | None,
         made: dict[int, SweepRun],
+        failed: dict[int, str],
         done: Callable[[int, int], object] | None,
     ) -> None:
         def pay(number: int) -> Callable[[str], Accountant]:
@@ -238,23 +264,55 @@ class Sweep:
             if done is not None:
                 done(len(made), len(runs))
 
+        def collect(numbers: list[int], results: Iterator[tuple[Any, ...] | str]) -> None:
+            """Note what comes, in the order of the numbers; what does not come has failed."""
+            for place, number in enumerate(numbers):
+                try:
+                    found = next(results)
+                except Exception as error:  # a worker died, and took the rest with it
+                    failed.update(dict.fromkeys(numbers[place:], _words(error)))
+                    return
+                if isinstance(found, str):
+                    failed[number] = found
+                else:
+                    note(number, self.measured[number], *found)
+            next(results, None)  # so that joblib ends, too
+
         once = [n for n, each in enumerate(runs) if each.mechanism.name in AT_ONCE]
-        measured = {
-            number: runs[number].measure(pay(number)("measure"), insecure) for number in once
-        }
-        found = _parallel(joblib, n_jobs)(
-            joblib.delayed(project)(measured[n], runs[n].config, runs[n].seed, runs[n].projector)
-            for n in once
-        )
-        for number, (matrix, seconds) in zip(once, found, strict=True):
-            note(number, measured[number], matrix, seconds)
+        jobs = int(joblib.effective_n_jobs(n_jobs))
+        # Paid for a few at a time: what a process has paid for and not used dies with it.
+        size = 1 if jobs == 1 else AHEAD * jobs
+        for begin in range(0, len(once), size):
+            some = once[begin : begin + size]
+            for number in some:
+                self.measured[number] = runs[number].measure(pay(number)("measure"), insecure)
+            calls = (
+                joblib.delayed(_tried)(
+                    project,
+                    *(self.measured[n], runs[n].config, runs[n].seed, runs[n].projector),
+                )
+                for n in some
+            )
+            collect(some, iter(_parallel(joblib, n_jobs)(calls)))
         # All others need the exact answers between their searches, and so stay here.
-        rest = [number for number in range(len(runs)) if number not in made]
-        results = _parallel(joblib, n_jobs, require="sharedmem")(
-            joblib.delayed(runs[number].adapt)(pay(number), insecure) for number in rest
+        rest = [n for n, each in enumerate(runs) if each.mechanism.name not in AT_ONCE]
+        calls = (
+            joblib.delayed(_tried)(runs[n].adapt, pay(n), insecure, _Memory(self.measured, n))
+            for n in rest
         )
-        for number, result in zip(rest, results, strict=True):
-            note(number, *result)
+        collect(rest, iter(_parallel(joblib, n_jobs, require="sharedmem")(calls)))
+
+
+def _tried(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function gives, or why it fails in words: not every exception can leave a process."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        return _words(error)
+
+
+def _words(error: Exception) -> str:
+    return f"{error}" if isinstance(error, GsdError) else f"{type(error).__name__}: {error}"
 
 
 def _parallel(joblib: Any, n_jobs: int | None, **how: Any) -> Any:
@@ -274,12 +332,15 @@ def project(
 ) -> tuple[Matrix, float]:
     """A table of measurements, on one core where that can be chosen; what a worker does."""
     begin = time.perf_counter()
+    found: Evolution | Projection
     if projector == "gsd":
-        matrix = evolve(measured, config, seed=seed, start=start, threads=1).matrix
+        found = evolve(measured, config, seed=seed, start=start, threads=1)
     else:
         chosen = projector_of(projector)
-        matrix = chosen.project(measured, rows=config.rows, seed=seed, start=start).matrix
-    return matrix, time.perf_counter() - begin
+        found = chosen.project(measured, rows=config.rows, seed=seed, start=start)
+    if found.reason == "interrupted":  # or the next run would be paid for
+        raise KeyboardInterrupt
+    return found.matrix, time.perf_counter() - begin
 
 
 @dataclass(frozen=True)
@@ -327,11 +388,29 @@ class _Planned:
     def planned(self) -> int:
         """What the run will spend; refuses what makes no sense."""
         whole("a seed", self.seed, 0, 2**31 - 1)
-        assert self.config is not None
+        require_memory(self.measurable, self.config.rows)
         projector_of(self.projector).check(self.sweep.workload)
         check_fits(self.projector, self.measurable, self.mechanism)
         check_noise(self.budget.conversion, self.mechanism.name)
         return planned_units(self.mechanism, self.measurable, self.budget)
+
+    @property
+    def words(self) -> str:
+        """Which run it is."""
+        others = "".join(f", {name} {value!r:.80}" for name, value in self.settings.items())
+        return f"epsilon {self.epsilon:g}, seed {self.seed}{others}"
+
+    def rehearse(self) -> None:
+        """Load what the searches need, before anything is paid for; refuse what they would."""
+        started = self.mechanism.name in ("adaptive", "aim")
+
+        def prepared(some: Measurements) -> None:
+            if self.projector == "gsd":
+                prepare(some, self.config, started=started)
+            else:
+                projector_of(self.projector).prepare(some, rows=self.config.rows)
+
+        rehearse(self.mechanism, self.measurable, prepared)
 
     def noise(self, insecure: bool, step: int) -> NoiseSource:
         if not insecure:
@@ -351,8 +430,8 @@ class _Planned:
         )
 
     def adapt(
-        self, pay: Callable[[str], Accountant], insecure: bool
-    ) -> tuple[Measurements, Matrix, float]:
+        self, pay: Callable[[str], Accountant], insecure: bool, checkpoint: Checkpoint
+    ) -> tuple[Matrix, float]:
         """A whole run that selects what it measures."""
         seconds = 0.0
 
@@ -372,7 +451,7 @@ class _Planned:
             return projector.misfit(everything.select(groups), share)
 
         columns = columns_of(schema, [np.empty(0)] * len(schema))
-        measured, matrix, _ = run_mechanism(
+        _, matrix, _ = run_mechanism(
             self.mechanism,
             Run(
                 workload=everything,
@@ -386,23 +465,29 @@ class _Planned:
                 begin=lambda: random_table(columns, self.config.rows, self.seed),
                 keep=lambda step, digest: None,  # noqa: ARG005
                 check=lambda steps, kind: None,  # noqa: ARG005
-                checkpoint=_Memory(),
+                checkpoint=checkpoint,
                 misfit=misfit if is_picky(projector, self.mechanism, everything) else None,
             ),
         )
-        return measured, matrix, seconds
+        return matrix, seconds
 
 
 class _Memory:
-    """A checkpoint that keeps nothing beyond the process."""
+    """A checkpoint that keeps nothing beyond the process.
 
-    def __init__(self) -> None:
-        self._measurements: Measurements | None = None
+    Args:
+        measured: What runs have measured, by number.
+        number: Which of them it is.
+    """
+
+    def __init__(self, measured: dict[int, Measurements], number: int) -> None:
+        self._measured = measured
+        self._number = number
         self._epochs: list[list[int]] = []
         self._tables: dict[int, Matrix] = {}
 
     def measurements(self) -> Measurements | None:
-        return self._measurements
+        return self._measured.get(self._number)
 
     def epochs(self) -> list[list[int]]:
         return self._epochs
@@ -420,7 +505,7 @@ class _Memory:
         self._epochs = epochs
 
     def keep_measurements(self, measurements: Measurements, before: object) -> None:  # noqa: ARG002
-        self._measurements = measurements
+        self._measured[self._number] = measurements
 
     def keep_table(self, epoch: int, table: Matrix) -> None:
         before = {epoch - 1: self._tables[epoch - 1]} if epoch - 1 in self._tables else {}

@@ -28,7 +28,7 @@ from private_gsd.errors import (
     WorkloadError,
 )
 from private_gsd.evidence import check_totals, join_outside, require_possible
-from private_gsd.forecast import Forecast
+from private_gsd.forecast import Forecast, require_memory
 from private_gsd.genetic import GeneticConfig
 from private_gsd.mechanism import (
     SELECTIVE,
@@ -217,6 +217,7 @@ class Synthesizer:
         source = open_source(data, self.schema)
         public = self.neighbours == "replace-one"
         workload = self._workload(self.workload or self._specs(source.count() if public else None))
+        require_memory(measurable(self._mechanism(), workload), self.rows or 1)
         exact = self._answer(measurable(self._mechanism(), workload), source, tell)
         budget = self._budget(exact.rows)
         if self.neighbours == "replace-one":
@@ -288,6 +289,7 @@ class Synthesizer:
         budget = self._budget(people)
         asked = self._workload(self.workload or self._specs(people))
         mechanism = self._choose(asked)
+        require_memory(measurable(mechanism, asked), self.rows or 1)
         return Forecast(
             measurable(mechanism, asked),
             mechanism,
@@ -333,6 +335,7 @@ class Synthesizer:
         data: Any = None,
         *,
         ledger: str | Path | None = None,
+        rows: int | None = None,
         threads: int | None = None,
         tell: Tell | None = None,
     ) -> Synthesizer:
@@ -342,6 +345,7 @@ class Synthesizer:
             folder: The release.
             data: The table, where the run still needs it and was not given a path.
             ledger: Where the ledger is, if it was moved. It must be that one, not an older copy.
+            rows: Another number of rows of the synthetic table. What was measured stays as it is.
             threads: How many to use; all cores by default.
             tell: Told of progress.
         """
@@ -353,10 +357,19 @@ class Synthesizer:
             raise ReleaseError(f"{release.folder}: release.json is damaged: no {missing[0]!r}")
         synth = cls(release.schema, **{name: settings[name] for name in SAVED}, release=folder)
         synth.threads = threads
+        if rows is not None:
+            if release.finished:
+                raise ReleaseError(
+                    f"{release.folder}: has its synthetic table already; 'private-gsd sample "
+                    f"{release.folder} --rows' draws more or fewer rows from it"
+                )
+            synth.rows = rows
         synth._check()
         synth._release = release
         if release.finished:
             return synth
+        number = int(synth.rows or settings["rows"])
+        require_memory(measurable(synth._mechanism(), release.workload), number)
         budget = Budget.from_epsilon(synth.epsilon, settings["delta"], synth.conversion)  # type: ignore[arg-type]
 
         @cache
@@ -378,9 +391,9 @@ class Synthesizer:
 
         with release.locked():
             moved = None if ledger is None else Path(ledger).absolute()
-            synth._runner(settings["rows"], tell).run(
-                release, synth._mechanism(), budget, exact, moved
-            )
+            if number != settings["rows"]:
+                release.change_rows(number)
+            synth._runner(number, tell).run(release, synth._mechanism(), budget, exact, moved)
         return synth
 
     def sample(self, number: int | None = None, *, where: str | None = None) -> Any:

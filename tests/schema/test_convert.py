@@ -109,7 +109,7 @@ name: {max_tokens: 9}
         ("dpsynth", {"a": {"possible_values": 3}}, "possible_values must be a list"),
         ("sdv", "{", "not valid"),
         ("sdv", "[" * 99_999, "nested too deeply"),
-        ("mbi", f'{{"age": {"9" * 5000}}}', "5,000 digits"),
+        ("mbi", f'{{"age": {"9" * 5000}}}', "too many digits"),
         ("sdv", {"columns": {"a": {"sdtype": "categorical", "order": [None]}}}, "values missing"),
         ("sdv", {"columns": {"a": {"sdtype": "datetime", "datetime_format": 5}}}, "must be text"),
         ("mbi", {"age": 300_000_000}, "300,000,000 values are more than 1,000,000"),

@@ -119,6 +119,9 @@ def resume(
     ledger: Annotated[
         Path | None, typer.Option(help="The ledger, if it is no longer where it was.")
     ] = None,
+    rows: Annotated[
+        int | None, typer.Option(help="Another number of synthetic rows, if there are none yet.")
+    ] = None,
     result: options.Output = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
@@ -138,7 +141,7 @@ def resume(
             if data is None and query is not None:
                 raise typer.BadParameter("--query goes with --data postgresql://…")
             table = None if data is None else options.table_of(data, query)
-            synth = Synthesizer.resume(folder, table, ledger=ledger, tell=tell)
+            synth = Synthesizer.resume(folder, table, ledger=ledger, rows=rows, tell=tell)
         _hand_over(synth.release, folder, target, quiet, as_json)
 
 
