@@ -195,3 +195,18 @@ KINDS: dict[str, Kind] = {
     "spark": _spark,
     "spark, inferred": _spark_inferred,
 }
+TYPES_FROM_VALUES = {
+    "arrow, inferred",
+    "pandas",
+    "pandas, inferred",
+    "pandas, nullable",
+    "pandas, categories",
+    "polars, inferred",
+    "polars, categories",
+    "duckdb, inferred",
+    "csv",
+    "parquet",
+    "parquet files",
+    "postgres",
+    "spark",
+}

@@ -9,7 +9,6 @@ import dataclasses
 import datetime as dt
 import hashlib
 import io
-import json
 import re
 import sqlite3
 import stat
@@ -32,14 +31,17 @@ from private_gsd.workloads.serial import dump_workload
 
 # What is seen: a text, or a list or dict of what is seen.
 Seen = Any
-PLAIN = (type(None), bool, int, float, np.generic, Decimal, dt.date, dt.time, dt.timedelta, type)
-PLAIN += (type(pd.NA), type(pd.NaT))
+PLAIN = (
+    *(type(None), bool, int, float, np.generic, Decimal, type),
+    *(dt.date, dt.time, dt.timedelta, type(pd.NA), type(pd.NaT)),
+)
 
 
 def observe(value: Any) -> Seen:
     """Everything that can be seen of a value, its type included."""
     if isinstance(value, str):
-        return re.sub(r" at 0x[0-9a-f]+", " at …", value)  # where an object lies in memory
+        # But for where an object lies in memory; and markup is seen as a text.
+        return re.sub(r" at 0x[0-9a-f]+", " at …", str.__str__(value))
     if isinstance(value, PLAIN):
         return f"{type(value).__name__} {value!r}"
     if isinstance(value, Path):
@@ -116,28 +118,24 @@ def folder_of(folder: Path) -> Seen:
 def file_of(path: Path) -> Seen:
     """What is in a file, read as far as it can be, and its bytes."""
     content = path.read_bytes()
-    mode = stat.filemode(path.stat().st_mode)
-    if path.suffix == ".db":  # its pages may hold what was deleted, but for their number
-        return {"mode": mode, "size": str(len(content)), "rows": _database(path)}
-    return {"mode": mode, "read": _read(path, content), **_bytes(content)}
+    seen = {"mode": stat.filemode(path.stat().st_mode), "size": str(len(content))}
+    if path.name.endswith(("-wal", "-shm", "-journal")):  # of SQLite, with random numbers
+        return seen
+    if path.suffix == ".db":  # its pages may hold what was deleted
+        return {**seen, "rows": _database(path)}
+    # The digest says whether they are the same; the rest is for people to read.
+    return {**seen, "read": _read(path, content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
 def _read(path: Path, content: bytes) -> Seen:
-    if path.suffix == ".json":
-        return observe(json.loads(content))
     if path.suffix == ".parquet":
         file = pyarrow.parquet.ParquetFile(io.BytesIO(content))
-        groups = [file.metadata.row_group(n).to_dict() for n in range(file.num_row_groups)]
         return {
-            "table": observe(file.read()),
+            "schema": file.schema_arrow.to_string(truncate_metadata=False),
             "metadata": str(file.metadata.metadata),
             "made by": file.metadata.created_by,
             "columns": str(file.metadata.schema).partition("\n")[2],
-            "groups": observe(groups),
         }
-    if path.suffix == ".npz":
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            return observe(dict(arrays))
     try:
         return content.decode()
     except UnicodeDecodeError:
@@ -150,10 +148,6 @@ def _database(path: Path) -> Seen:
         return list(connection.iterdump())
     finally:
         connection.close()
-
-
-def _bytes(content: bytes) -> dict[str, Seen]:
-    return {"size": str(len(content)), "sha256": hashlib.sha256(content).hexdigest()}
 
 
 # Frames
@@ -271,11 +265,10 @@ def _workload(workload: Workload) -> dict[str, Seen]:
 def _release(release: Release) -> dict[str, Seen]:
     return {
         "repr": repr(release),
-        "html": release._repr_html_(),
+        "html": observe(release._repr_html_()),
         "complete": str(release.complete),
-        "settings": observe(release.settings),
         "privacy": observe(release.privacy),
-        "synthetic": observe(release.synthetic),
+        "files": folder_of(release.folder),
     }
 
 

@@ -94,7 +94,7 @@ def everything_equal(start: int = 0) -> Iterator[None]:
 
 @contextmanager
 def _nothing_remembered() -> Iterator[None]:
-    """As if no fit of this process had come before, of which a second one on the same data warns."""
+    """As if no fit had come before: a second one of a process, on the same data, may warn."""
     memory = sys.modules.get("private_gsd.privacy.uncounted")
     if memory is None:
         yield
