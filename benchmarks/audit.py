@@ -21,9 +21,9 @@ every column, so that each measurement moves by its whole sensitivity; and the s
 selected are tied in pairs, one of which moves up and the other down. The projection is a fixed
 table, which keeps the scores tied. It may be anything: it only sees what was measured.
 
-A fifth of the draws chooses the event (a threshold, and the direction or both), the others bound its
-probabilities by Clopper and Pearson. Both directions together are a sum of two inequalities, and
-draws from two tables; a sum of such draws has no heavier tails than as many draws with their mean
+A fifth of the draws chooses the event (a threshold, and one direction or both). The others bound
+its probabilities by Clopper and Pearson. Both directions together are the sum of two inequalities,
+of draws from two tables; such a sum has no heavier tails than as many draws with the mean
 probability (Hoeffding, 1956). The lower bound of a line is wrong with a probability of at most
 1 - confidence. Every mechanism is then audited with half the noise, for which the same claim
 is false: there the bound must exceed the claim, or the audit would have no power.
@@ -480,7 +480,7 @@ def audit(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Audit, print a table; 1 if a line is not as it should be."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--draws", type=int, default=1500, help="releases of each table")
+    parser.add_argument("--draws", type=int, default=1000, help="releases of each table")
     parser.add_argument("--epsilon", type=float, default=2.0, help="the claim")
     parser.add_argument("--delta", type=float, default=0.1, help="the claim")
     parser.add_argument("--confidence", type=float, default=0.999, help="of each line")

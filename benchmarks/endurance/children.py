@@ -95,6 +95,8 @@ class Child:
         try:
             for stream, path in ((1, self._out), (2, self._err)):
                 os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
+            # The parent's may write elsewhere, as a test's do.
+            sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
             if cwd is not None:
                 os.chdir(cwd)
             pages = int(Path("/proc/self/statm").read_text().split()[0])

@@ -74,14 +74,14 @@ def together(
 
         return run
 
-    children = [
-        Child(waiting(work, start + random.uniform(0, apart)), folder) for work in works
-    ]
+    children = [Child(waiting(work, start + random.uniform(0, apart)), folder) for work in works]
     return [child.wait() for child in children]
 
 
 def _charges(
-    scene: Scene, reference: Reference, random: random.Random  # noqa: ARG001
+    scene: Scene,
+    reference: Reference,  # noqa: ARG001
+    random: random.Random,
 ) -> tuple[list[str], dict[str, int]]:
     """Bare charges of all that there is."""
     total = scene.total()
@@ -112,7 +112,9 @@ def _runs(
         if each.code and (folder / "release.json").exists():
             failures.append("a run that was refused has left a release")
         if not each.code:
-            winner = Scene(scene.folder, scene.mechanism, scene.neighbours, release_name=folder.name)
+            winner = Scene(
+                scene.folder, scene.mechanism, scene.neighbours, release_name=folder.name
+            )
             failures += check_complete(winner, reference, {})
     return failures, {}
 
@@ -146,7 +148,9 @@ def _two_copies(
     failures += [f"drawn twice for one charge: {name}" for name in twice]
     for folder, each in zip(folders, ended, strict=True):
         if not each.code:
-            winner = Scene(scene.folder, scene.mechanism, scene.neighbours, release_name=folder.name)
+            winner = Scene(
+                scene.folder, scene.mechanism, scene.neighbours, release_name=folder.name
+            )
             failures += check_complete(winner, reference, seen)
     return failures, {}
 
@@ -164,4 +168,6 @@ def _one_wins(ended: list[Ended], *, any_reason: bool = False) -> list[str]:
 
 def _troubles(ended: list[Ended]) -> list[str]:
     found = [f"{each.trouble}: {each.last_words}" for each in ended if each.trouble]
-    return found + ["refused without a word" for each in ended if each.code > 0 and not each.refused]
+    return found + [
+        "refused without a word" for each in ended if each.code > 0 and not each.refused
+    ]

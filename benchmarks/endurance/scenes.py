@@ -227,14 +227,22 @@ def _name(scene: Scene) -> str:
     return f"{scene.mechanism}-{scene.neighbours}"
 
 
-def interrupted(scene: Scene, reference: Reference) -> None:
-    """Fill a scene with a run that was killed when it had measured something and not all."""
+def interrupted(
+    scene: Scene, reference: Reference, when: str = "measurements/measurements.json"
+) -> None:
+    """Fill a scene with a run that was killed when it had measured something and not all.
+
+    Args:
+        scene: The scene.
+        reference: What it begins with.
+        when: The run is killed when its release has such a file.
+    """
     for _ in range(50):
         shutil.rmtree(scene.folder, ignore_errors=True)
         scene.folder.mkdir(parents=True)
         shutil.copy(reference.ledger(scene), scene.ledger)
         child = Child(scene.fit, scene.folder)
-        while child.running and not (scene.release / "measurements/measurements.json").exists():
+        while child.running and not any(scene.release.glob(when)):
             time.sleep(0.0003)
         child.kill()
         ended = child.wait()
