@@ -426,6 +426,7 @@ class Release:
 
     def change_rows(self, rows: int) -> None:
         """Let the synthetic table, which is not there yet, have another number of rows."""
+        check_size(self.schema, rows)
         with self._writing():
             settings = {**self.settings, "rows": rows}
             document = {**self._document, "settings": settings}
