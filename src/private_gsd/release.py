@@ -78,7 +78,6 @@ if TYPE_CHECKING:
 
 # What reading a damaged file may raise.
 DAMAGED = (OSError, *UNSOUND, BudgetError, MeasurementError, pa.ArrowException)
-OUTSIDE = f"evidence/{DOCUMENT}"
 # What was drawn, and where it is kept.
 KEPT = {
     "total": "total.json",
@@ -228,12 +227,13 @@ class Release:
         Args:
             kept_at: By a digest, when the ledger took it down; see ``recover``.
         """
+        measured = self._subfolder("measurements")
         with self._writing():
             for name in KEPT.values():
                 recover(self.folder / name, kept_at)
             for path in self.folder.glob(".*.tmp"):
                 path.unlink()
-        Measurements.tidy(self._subfolder("measurements"))
+        Measurements.tidy(measured)
 
     def digest(self, kind: str) -> str:
         """Of the "total", the "epochs" or the "measurements", as they were kept."""

@@ -350,7 +350,7 @@ class Synthesizer:
             tell: Told of progress.
         """
         release = Release.load(folder)
-        settings = {**LATER, **release.settings}
+        settings = release.settings
         missing = [name for name in (*SAVED, "people") if name not in settings]
         missing += ["rows"] if settings.get("rows") is None else []
         if missing:
@@ -601,10 +601,6 @@ SAVED = (
     *("dataset", "neighbours", "conversion", "invalid", "insecure_noise_seed", "projector"),
     *("totals", "derived"),
 )
-
-
-# What releases of older versions do not say.
-LATER: dict[str, Any] = {"totals": {}, "derived": [], "projector": "gsd"}
 
 
 def _ledger_of(release: Release) -> Path:
