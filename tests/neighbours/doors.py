@@ -199,7 +199,8 @@ def defaults(visit: Visit) -> Any:
     """What is asked, and the delta, where nobody says; in a folder that is not kept."""
     synth = gsd.Synthesizer(SCHEMA, 1.0, rows=25, **visit.settings)
     synth.fit(KINDS["polars"](visit.rows, visit.place))
-    return [settings_of(synth), synth.release, synth.sample()]
+    names = [repr(synth.release), synth.release._repr_html_()]
+    return [settings_of(synth), names, synth.release.save(visit.folder / "saved"), synth.sample()]
 
 
 def external(visit: Visit) -> Any:
