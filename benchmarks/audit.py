@@ -85,7 +85,7 @@ MANY = 500
 CHOOSING = 0.2
 # What an attacker says, and when: it was the second table, or the first, or either.
 EVENTS = {
-    "both": "|ratio| > {}, right or wrong",
+    "both": "|ratio| > {}",
     "second": "ratio > {}",
     "first": "ratio < -{}",
 }
@@ -257,9 +257,9 @@ def pair_of(mechanism: str, neighbours: str) -> Pair:
     """The worst pair of tables that is known for a mechanism."""
     if mechanism in ("one-shot", "layered"):
         # Many groups with little budget each: whole numbers then cost next to nothing.
-        columns, values, asked = 4, "vw", "categorical:2"
+        columns, values, asked = 5, "vw", "categorical:2"
         if mechanism == "layered":
-            asked = "categorical:3"
+            columns, asked = 4, "categorical:3"
         real = synthetic = ["v" * columns, "w" * columns]
     else:
         columns, values, asked = 4, "vwzyx", "categorical:2"

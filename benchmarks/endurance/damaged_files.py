@@ -39,8 +39,19 @@ def damages(
             for name in subject.files:
                 what = f"{subject.name}: {plain(name)}"
                 if only in what:
+                    _check_undamaged(subject, name)
                     for each in range(number):
                         yield {**_one(subject, name, each, random), "part": "damages", "what": what}
+
+
+def _check_undamaged(subject: Subject, name: str) -> None:
+    """What is refused undamaged says nothing about damages."""
+    shutil.rmtree(subject.place, ignore_errors=True)
+    shutil.copytree(subject.template, subject.place)
+    size = (subject.place / name).stat().st_size
+    looked = subject.look(subject.place, name, size)
+    if looked.worst != "harmless":
+        raise RuntimeError(f"{subject.name}: {name} is {looked.worst} undamaged: {looked.words}")
 
 
 def _one(subject: Subject, name: str, number: int, random: random.Random) -> dict[str, Any]:

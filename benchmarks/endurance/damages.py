@@ -11,11 +11,15 @@ if TYPE_CHECKING:
     Damage = Callable[[bytes, random.Random], bytes | None]
 
 BLOCK = 512
+EDGE = 16
 
 
 def flip_bit(content: bytes, random: random.Random) -> bytes:
-    """One bit is another."""
+    """One bit is another; in a quarter of the cases near an end, where checksums and sizes are."""
     place, bit = random.randrange(len(content)), 1 << random.randrange(8)
+    if random.random() < 0.25:
+        place = random.randrange(min(EDGE, len(content)))
+        place = random.choice([place, len(content) - 1 - place])
     return content[:place] + bytes([content[place] ^ bit]) + content[place + 1 :]
 
 
