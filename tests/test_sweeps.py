@@ -206,7 +206,7 @@ def test_a_run_that_fails_loses_nothing_that_was_paid_for(tmp_path: Path) -> Non
         {"rows": 80, "smooth": False, "tolerance": t} for t in (0.1, 0.2, 0.3)
     ]
     settings += [{**SETTINGS[1], "tolerance": t, "groups": 9} for t in (0.1, 0.2)]
-    with Ledger(tmp_path / "l.db") as ledger:
+    with Ledger(tmp_path / "l.db", create=True) as ledger:
         ledger.add_dataset("table", Budget.from_epsilon(9.0, sweep.delta))
         with pytest.raises(SearchError) as caught:
             sweep.run([0.5], settings=settings, ledger=ledger, n_jobs=1, done=done)
@@ -245,7 +245,7 @@ def test_a_worker_that_dies_loses_nothing_that_was_paid_for(
 ) -> None:
     monkeypatch.setattr(module, "project", dying)
     monkeypatch.setattr(module, "AHEAD", 1)
-    with Ledger(tmp_path / "l.db") as ledger:
+    with Ledger(tmp_path / "l.db", create=True) as ledger:
         ledger.add_dataset("table", Budget.from_epsilon(9.0, sweep.delta))
         asked: dict[str, Any] = {"settings": SETTINGS[:1], "ledger": ledger, "n_jobs": 2}
         with pytest.raises(SearchError, match=r"runs failed: .*seed 1, .*Terminated"):
@@ -270,7 +270,7 @@ from private_gsd.privacy.ledger import Ledger
 from private_gsd.workloads import categorical_marginals, functions
 schema = datasets.census_schema().select(["sex", "marital"])
 sweep = Sweep(schema, datasets.census(200).select(schema.names), ["categorical:2"])
-with Ledger(sys.argv[1]) as ledger:
+with Ledger(sys.argv[1], create=True) as ledger:
     ledger.add_dataset("table", Budget.from_epsilon(9.0, sweep.delta))
     for wrong in ({"rows": -1}, {"colour": 1}, {"generations": "many"}):
         try:

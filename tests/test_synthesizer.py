@@ -581,7 +581,7 @@ def test_a_run_that_was_moved_with_its_ledger(tmp_path: Path) -> None:
 def test_resume_makes_no_ledger_by_a_wrong_name(tmp_path: Path) -> None:
     """Nor does a run that was told of one that is gone before it was opened."""
     folder = tmp_path / "r"
-    with Ledger(tmp_path / "l.db") as ledger:
+    with Ledger(tmp_path / "l.db", create=True) as ledger:
         ledger.add_dataset("table", Budget.from_epsilon(1.0, 1e-6, "gaussian"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("private_gsd.running.Ledger", lambda *_, **__: killing())
@@ -605,7 +605,7 @@ def test_a_release_says_whether_it_is_counted_alone(tmp_path: Path) -> None:
     (tmp_path / "r.ledger.db").rename(tmp_path / "moved.db")
     made = Synthesizer.resume(tmp_path / "r", TABLE, ledger=tmp_path / "moved.db").release
     assert made.privacy["this_release_alone"] is True
-    with Ledger(tmp_path / "s.ledger.db") as ledger:
+    with Ledger(tmp_path / "s.ledger.db", create=True) as ledger:
         budget = Budget.from_epsilon(2.0, 1 / 800**2, "gaussian")
         ledger.add_dataset("table", budget)
         units = budget.units // 4
@@ -832,6 +832,17 @@ def test_a_folder_with_other_things_in_it(tmp_path: Path) -> None:
     (folder / "release.json").unlink()
     with pytest.raises(ReleaseError, match="is not empty"):
         Synthesizer(SCHEMA, epsilon=1.0, release=folder, **SMALL).fit(TABLE)
+
+
+@pytest.mark.parametrize("name", ["schema.toml", "evidence/measurements.json", "run.json"])
+def test_files_of_the_user_that_are_called_as_ours(name: str, tmp_path: Path) -> None:
+    """They are not taken for what a killed run left, and neither replaced nor removed."""
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("the user's own")
+    with pytest.raises(ReleaseError, match="is not empty"):
+        Synthesizer(SCHEMA, epsilon=1.0, release=tmp_path, **SMALL).fit(TABLE)
+    assert file.read_text() == "the user's own"
 
 
 def test_a_ledger_that_cannot_pay_for_the_whole_run(tmp_path: Path) -> None:
@@ -1336,7 +1347,7 @@ def test_a_full_disk_at_any_step(tmp_path: Path) -> None:
     assert len(runs) == 44
     assert all(run["same"] for run in runs)
     told = [run["told"] for run in runs]
-    assert sum(bool(each) for each in told) > 30
+    assert sum(bool(each) for each in told) > 20
     assert any("release" in each and "No space left" in each for each in told)
     assert any("ledger" in each and "full" in each for each in told)
     assert any(run["resumed"] and run["told"] for run in runs)

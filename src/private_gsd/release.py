@@ -160,6 +160,8 @@ class Release:
             )
         names = [*INPUTS]
         with self._writing():
+            # First: it shows that what a kill leaves here is ours (see ``check_free``).
+            write_durably(self.folder / "run.json", seal(run))
             write_durably(self.folder / "schema.toml", workload.schema.to_toml().encode())
             write_durably(self.folder / "workload.npz", buffer.getvalue())
             write_durably(self.folder / "workload.json", questions)
@@ -176,7 +178,6 @@ class Release:
                 "software": _software(),
                 "files": Manifest.of(self.folder, names).document(),
             }
-            write_durably(self.folder / "run.json", seal(run))
             write_durably(self.folder / "release.json", seal(document))
 
     @property
@@ -201,8 +202,12 @@ class Release:
             )
         if not self.folder.is_dir():
             raise ReleaseError(f"{self.folder}: is a file, and a release needs a folder")
-        # What a killed beginning left is ours; anything else could be taken for it.
-        mine = {*INPUTS, "run.json", "evidence"}
+        # What a killed beginning left is ours. Files of the same names may be the user's.
+        try:
+            begun = self._unsealed("run.json") is not None
+        except ReleaseError:
+            begun = False
+        mine = {*INPUTS, "run.json", "evidence"} if begun else set()
         others = [path.name for path in self.folder.iterdir() if path.name not in mine]
         others = [name for name in others if not (name.startswith(".") and name.endswith(".tmp"))]
         if others:
