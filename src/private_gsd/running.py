@@ -16,6 +16,7 @@ from private_gsd.encoding import Encoder
 from private_gsd.errors import LedgerError
 from private_gsd.evidence import kinds_beside, supplemented
 from private_gsd.genetic.constraints import first_table
+from private_gsd.genetic.watch import Remembered
 from private_gsd.mechanism import COUNTING_STEP, Run, is_picky, measurable, planned_units, rehearse
 from private_gsd.mechanism import run as run_mechanism
 from private_gsd.privacy.accountant import require_same
@@ -53,6 +54,7 @@ class StepAccountant:
 
     run: LedgerRun
     step: str
+    interruptions: Remembered
 
     @property
     def conversion(self) -> Conversion:
@@ -60,7 +62,8 @@ class StepAccountant:
         return self.run.ledger.account(self.run.dataset).budget.conversion
 
     def charge(self, units: int, mechanism: str, groups: Sequence[str], neighbours: str) -> str:
-        """The charge's number, new or old."""
+        """The charge's number, new or old; nothing is paid after Ctrl-C."""
+        self.interruptions.check()
         require_same(self.run.ledger.account(self.run.dataset).neighbours, neighbours)
         return str(self.run.charge(self.step, units, mechanism, groups).id)
 
@@ -171,7 +174,9 @@ class Runner:
         first = Account(self.dataset, budget, self.neighbours, 0)
         if moved is not None or not makes:
             require_ledger(path, self.dataset)
-        with Ledger(path, create=first if moved is None and makes else False) as ledger:
+        created = first if moved is None and makes else False
+        interruptions = Remembered()
+        with interruptions.listening(), Ledger(path, create=created) as ledger:
             run = LedgerRun(ledger, self.dataset, facts["run"], secrets.token_hex(8))
             account = ledger.account(self.dataset)
             require_same(account.neighbours, self.neighbours)
@@ -195,7 +200,7 @@ class Runner:
                     asked=workload,
                     budget=budget,
                     exact=exact,
-                    pay=lambda step: StepAccountant(run, step),
+                    pay=lambda step: StepAccountant(run, step, interruptions),
                     paid=run.paid,
                     keep=run.keep,
                     check=lambda steps, kind: _check(run, release, steps, kind),

@@ -24,6 +24,7 @@ from private_gsd.errors import BudgetError, GsdError, SchemaError, SearchError, 
 from private_gsd.forecast import require_memory
 from private_gsd.genetic import GeneticConfig, evolve, prepare
 from private_gsd.genetic.domain import columns_of, random_table
+from private_gsd.genetic.watch import Remembered
 from private_gsd.measurement import measure
 from private_gsd.mechanism import (
     AT_ONCE,
@@ -220,8 +221,13 @@ class Sweep:
             held = LedgerRun(ledger, dataset, f"sweep-{secrets.token_hex(6)}", "sweep")
             require_same(ledger.account(dataset).neighbours, "replace-one")
             held.begin(planned)
+        interruptions = Remembered()
         try:
-            self._run(joblib, runs, held, insecure, evaluate, n_jobs, made, failed, done)
+            with interruptions.listening():
+                self._run(
+                    *(joblib, runs, held, insecure, evaluate, n_jobs, made, failed, done),
+                    interruptions,
+                )
         finally:
             if held is not None:
                 held.give_back()
@@ -246,12 +252,13 @@ class Sweep:
         made: dict[int, SweepRun],
         failed: dict[int, str],
         done: Callable[[int, int], object] | None,
+        interruptions: Remembered,
     ) -> None:
         def pay(number: int) -> Callable[[str], Accountant]:
             if held is None:
                 local = LocalAccountant(runs[number].budget)
                 return lambda _: local
-            return lambda step: StepAccountant(held, f"{number}: {step}")
+            return lambda step: StepAccountant(held, f"{number}: {step}", interruptions)
 
         def note(number: int, measured: Measurements, matrix: Matrix, seconds: float) -> None:
             each = runs[number]

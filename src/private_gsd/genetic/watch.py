@@ -100,25 +100,24 @@ class Watch:
     def listening(self) -> Iterator[None]:
         """Let Ctrl-C stop the search at the next look, and a second one at once.
 
-        So it is where Python would raise KeyboardInterrupt: in the main thread, unless somebody
-        else already listens. An exception could come at any moment, also when a table is torn.
+        So it is where KeyboardInterrupt would be raised: in the main thread, unless somebody else
+        already listens. An exception could come at any moment, also when a table is torn.
 
         What is heard after the last look stops no search: ``interrupted`` says so, and whoever
         listened must look at it when all is done. A signal that comes later raises as usual.
         """
 
+        raising = _raising()
+        if raising is None:
+            yield
+            return
+
         def hear(number: int, frame: FrameType | None) -> None:
             second, self.interrupted = self.interrupted, True
             if second and self._raises:
-                self._raises = False  # once, so that nothing keeps Python's own handler away
-                signal.default_int_handler(number, frame)
+                self._raises = False  # once, so that nothing keeps the handler from coming back
+                raising(number, frame)
 
-        if (
-            threading.current_thread() is not threading.main_thread()
-            or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-        ):
-            yield
-            return
         try:
             try:
                 signal.signal(signal.SIGINT, hear)
@@ -126,7 +125,7 @@ class Watch:
             finally:
                 self._raises = False
         finally:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGINT, raising)
 
     def look(self) -> None:
         """Stop if somebody wants it, or time is up."""
@@ -152,6 +151,52 @@ class Watch:
             if self._callback is not None and self._callback(progress):
                 raise Stopped("callback")
         self.look()
+
+
+class Remembered:
+    """A handler of Ctrl-C that raises KeyboardInterrupt and remembers that it did."""
+
+    def __init__(self) -> None:
+        self._heard = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Called when Ctrl-C is pressed."""
+        self._heard = True
+        signal.default_int_handler(number, frame)
+
+    def check(self) -> None:
+        """Raise again, if Ctrl-C was pressed."""
+        if self._heard:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Remember what is pressed within, where Python would raise KeyboardInterrupt.
+
+        Python drops an exception that comes while it destroys an object, and a run would go on.
+        Whoever checks before something that cannot be undone does not do it then.
+        """
+        if _raising() is not signal.default_int_handler:
+            yield
+            return
+        try:
+            try:
+                signal.signal(signal.SIGINT, self)
+                yield
+            finally:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+        finally:  # once more, if it was pressed just then
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _raising() -> Callable[[int, FrameType | None], object] | None:
+    """The handler of Ctrl-C, where it raises KeyboardInterrupt in this thread."""
+    if threading.current_thread() is not threading.main_thread():
+        return None
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is signal.default_int_handler:
+        return signal.default_int_handler
+    return handler if isinstance(handler, Remembered) else None
 
 
 class Slices:
