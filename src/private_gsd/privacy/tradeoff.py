@@ -16,6 +16,7 @@ more of them make it tighter, never wrong.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from private_gsd.privacy.budget import MAX_RHO, epsilon_of
@@ -48,10 +49,7 @@ def largest_powers(
     """
     if rho > MAX_RHO:
         return [1.0 for _ in false_alarms]
-    curve = delta_of_gaussian if conversion == "gaussian" else delta_of
-    last = epsilon_of(rho, LEAST_DELTA, "gaussian" if conversion == "gaussian" else "tight")
-    epsilons = [last * step / STEPS for step in range(STEPS + 1)]
-    pairs = [(epsilon, curve(rho, epsilon)) for epsilon in epsilons]
+    pairs = _curve(rho, "gaussian" if conversion == "gaussian" else "tight")
 
     def power(alarm: float) -> float:
         least = min(
@@ -65,3 +63,12 @@ def largest_powers(
         return min(max(least + ROUNDED, alarm), 1.0)
 
     return [power(alarm) for alarm in false_alarms]
+
+
+@lru_cache(maxsize=16)
+def _curve(rho: float, conversion: Conversion) -> list[tuple[float, float]]:
+    """Many ε, each with its δ; kept, since a record states it anew whenever it is read."""
+    curve = delta_of_gaussian if conversion == "gaussian" else delta_of
+    last = epsilon_of(rho, LEAST_DELTA, conversion)
+    epsilons = [last * step / STEPS for step in range(STEPS + 1)]
+    return [(epsilon, curve(rho, epsilon)) for epsilon in epsilons]
