@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,10 @@ settings.register_profile(
 settings.register_profile("thorough", parent=settings.get_profile("default"), max_examples=1500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+# A shell that starts tests in the background has them ignore Ctrl-C, and so would what they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # Each worker has a core of its own: threads of BLAS or OpenMP wait for one another there, and a sum
 # of 60,000 numbers took 19 ms instead of 0.03. NumPy reads this when it is imported.
 os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
@@ -45,7 +50,7 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 # when they have started.
 GROUPS = {
     "large": (
-        r"/test_(rules|evidence|conditional|sums|predicates|knowledge_cli|edits|damage)\.py"
+        r"/test_(rules|evidence|conditional|sums|predicates|knowledge_cli|edits|damage|rehearsal)\.py"
         r"|/genetic/.*(\[all of them|any_schema|absurd|one_column)"
     ),
     "engines": r"/sources/test_(contract|postgres)\.py|/test_neighbours\.py",
