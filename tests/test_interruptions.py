@@ -62,6 +62,7 @@ def synthesizer(folder: Path, projector: str, epochs: int = 2) -> Synthesizer:
         insecure_noise_seed=1,
         release=folder / "release",
         ledger=folder / "ledger.db",
+        create_ledger=True,
     )
 
 
@@ -230,7 +231,7 @@ def test_a_sweep_pays_for_no_other_run(tmp_path: Path, monkeypatch: pytest.Monke
     at_the_end(monkeypatch, "gsd")
     sweep = Sweep(SCHEMA, TABLE, ["categorical:2"])
     settings: list[dict[str, Any]] = [{"rows": 50, "smooth": False}]
-    with Ledger(tmp_path / "ledger.db") as ledger:
+    with Ledger(tmp_path / "ledger.db", create=True) as ledger:
         ledger.add_dataset("table", Budget.from_epsilon(9.0, sweep.delta))
         with pytest.raises(KeyboardInterrupt):
             sweep.run([0.5], seeds=[1, 2, 3], settings=settings, ledger=ledger, n_jobs=1)

@@ -25,7 +25,12 @@ TOO_MANY = 2**31 - 1
 def test_rows_beyond_memory_are_refused_before_anything_is_read_or_paid(tmp_path: Path) -> None:
     schema = datasets.census_schema()
     ledger, release = tmp_path / "ledger.db", tmp_path / "release"
-    settings: dict[str, Any] = {"rows": TOO_MANY, "ledger": ledger, "release": release}
+    settings: dict[str, Any] = {
+        "rows": TOO_MANY,
+        "ledger": ledger,
+        "create_ledger": True,
+        "release": release,
+    }
     for ask in (Synthesizer.fit, Synthesizer.plan):
         with pytest.raises(
             SearchError, match=r"a synthetic table of 2,147,483,647 rows takes"
@@ -109,6 +114,7 @@ def begun(folder: Path, *, epoch: int = 0, **settings: Any) -> Synthesizer:
         workload=["categorical:2"],
         insecure_noise_seed=1,
         ledger=folder / "ledger.db",
+        create_ledger=True,
         release=folder / "release",
         **settings,
     )
