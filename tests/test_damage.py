@@ -281,7 +281,7 @@ def test_measurements_that_name_a_file_elsewhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["precious.txt", "../precious.txt", "measurements.json"])
 def test_saving_removes_no_file_by_a_forged_name(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "m"
-    mine = Measurements.from_marginals(SCHEMA, 500, [(["sex"], [250.0, 250.0], 3.0)])
+    mine = Measurements.from_marginals(SCHEMA, 500, [(["sex"], [250.0, 250.0], 3.0)], private=True)
     mine.save(folder)
     if name != "measurements.json":
         (folder / name).write_text("precious")
@@ -290,7 +290,9 @@ def test_saving_removes_no_file_by_a_forged_name(name: str, tmp_path: Path) -> N
         Measurements.load(folder)
     with pytest.raises(MeasurementError, match="cannot be read"):
         Measurements.tidy(folder)
-    Measurements.from_marginals(SCHEMA, 500, [(["sex"], [1.0, 2.0], 3.0)]).save(folder)
+    Measurements.from_marginals(SCHEMA, 500, [(["sex"], [1.0, 2.0], 3.0)], private=True).save(
+        folder
+    )
     assert (folder / name).exists()
     assert Measurements.load(folder).counts.tolist() == [1.0, 2.0]
 
@@ -298,7 +300,9 @@ def test_saving_removes_no_file_by_a_forged_name(name: str, tmp_path: Path) -> N
 def test_a_damaged_document_does_not_cost_the_arrays(tmp_path: Path) -> None:
     """What tidies up believes no name in a document whose checksum is wrong."""
     folder = tmp_path / "m"
-    Measurements.from_marginals(SCHEMA, 500, [(["sex"], [250.0, 250.0], 3.0)]).save(folder)
+    Measurements.from_marginals(SCHEMA, 500, [(["sex"], [250.0, 250.0], 3.0)], private=True).save(
+        folder
+    )
     (arrays,) = folder.glob("arrays-*.npz")
     path = folder / "measurements.json"
     good = path.read_text()
@@ -396,7 +400,9 @@ def test_arrays_that_are_larger_than_their_file(
     with little_memory(), pytest.raises(ValueError, match=r"."):
         load_arrays(content, "counts")
     folder = tmp_path / "m"
-    Measurements.from_marginals(SCHEMA, 500, [(["sex"], [250.0, 250.0], 3.0)]).save(folder)
+    Measurements.from_marginals(SCHEMA, 500, [(["sex"], [250.0, 250.0], 3.0)], private=True).save(
+        folder
+    )
     document = json.loads((folder / "measurements.json").read_text())
     (folder / document["arrays"]).write_bytes(content)
     document["arrays_sha256"] = hashlib.sha256(content).hexdigest()

@@ -222,7 +222,7 @@ def test_outside_evidence_counts_by_its_variance(tmp_path: Path) -> None:
     """A sharp measurement made elsewhere mends what little budget leaves of our own."""
     exact = answer(workloads.categorical_marginals(SCHEMA, sets=[["sex", "marital"]]), DATA)
     outside = Measurements.from_marginals(
-        SCHEMA, 12_000, [(["sex", "marital"], exact.counts * 2.0, 4.0)]
+        SCHEMA, 12_000, [(["sex", "marital"], exact.counts * 2.0, 4.0)], private=True
     )
     outside.save(tmp_path / "elsewhere")
     settings: dict[str, Any] = {"workload": ["categorical:2"], "insecure_noise_seed": 2}
@@ -273,7 +273,7 @@ def test_a_run_with_evidence_resumes_to_the_same_table(tmp_path: Path) -> None:
 
 def test_evidence_of_other_columns_is_refused() -> None:
     other = Measurements.from_marginals(
-        datasets.census_schema().select(["sex"]), 100, [(["sex"], [50, 50], 1.0)]
+        datasets.census_schema().select(["sex"]), 100, [(["sex"], [50, 50], 1.0)], private=True
     )
     with pytest.raises(MeasurementError, match="about the columns of the schema"):
         Synthesizer(SCHEMA, 1.0, evidence=[other]).fit(DATA)

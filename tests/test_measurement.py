@@ -199,6 +199,7 @@ def test_outside_evidence() -> None:
         SCHEMA,
         3000,
         [(["sex"], [1500.5, 1499], 10.0), (["sex", "veteran"], np.ones((2, 3)), 4.0)],
+        private=True,
     )
     assert theirs.workload.num_groups == 2
     assert theirs.charges == ("", "")
@@ -206,15 +207,17 @@ def test_outside_evidence() -> None:
     joined = measured([0]) + theirs
     assert joined.workload.num_groups == 3
     with pytest.raises(MeasurementError, match="sex has 2 cells, not 3"):
-        Measurements.from_marginals(SCHEMA, 3000, [(["sex"], [1, 2, 3], 1.0)])
+        Measurements.from_marginals(SCHEMA, 3000, [(["sex"], [1, 2, 3], 1.0)], private=True)
     with pytest.raises(MeasurementError, match="no evidence"):
-        Measurements.from_marginals(SCHEMA, 3000, [])
+        Measurements.from_marginals(SCHEMA, 3000, [], private=True)
     with pytest.raises(MeasurementError, match="scales positive"):
-        Measurements.from_marginals(SCHEMA, 3000, [(["sex"], [1, 2], 0.0)])
+        Measurements.from_marginals(SCHEMA, 3000, [(["sex"], [1, 2], 0.0)], private=True)
     with pytest.raises(MeasurementError, match="finite"):
-        Measurements.from_marginals(SCHEMA, 3000, [(["sex"], [1, float("nan")], 1.0)])
+        Measurements.from_marginals(SCHEMA, 3000, [(["sex"], [1, float("nan")], 1.0)], private=True)
     with pytest.raises(MeasurementError, match="different tables"):
-        _ = measured([0]) + Measurements.from_marginals(SCHEMA, 5, [(["sex"], [1, 2], 1.0)])
+        _ = measured([0]) + Measurements.from_marginals(
+            SCHEMA, 5, [(["sex"], [1, 2], 1.0)], private=True
+        )
 
 
 def test_the_json_says_whether_it_is_private(tmp_path: Path) -> None:
@@ -400,5 +403,5 @@ def test_measurements_by_a_drafted_schema_are_not_private() -> None:
     drafted = replace(SCHEMA, drafted=True)
     marginal = [(["sex"], [1500.5, 1499], 10.0)]
     with pytest.raises(MeasurementError, match="the schema is a draft"):
-        Measurements.from_marginals(drafted, 3000, marginal)
+        Measurements.from_marginals(drafted, 3000, marginal, private=True)
     assert not Measurements.from_marginals(drafted, 3000, marginal, private=False).private

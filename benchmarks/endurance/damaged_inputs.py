@@ -85,7 +85,7 @@ def external_measurements(reference: Reference, folder: Path) -> Iterator[Subjec
     other = folder / "external-other"
     for number, target in enumerate((template, other)):
         marginals = [(["sex", "citizen"], [150.0, 20.0, 110.0 - number, 20.0 + number], 5.0)]
-        made = Measurements.from_marginals(SCHEMA, 300, marginals)
+        made = Measurements.from_marginals(SCHEMA, 300, marginals, private=True)
         target.mkdir(parents=True)
         made.save(target / "measured")
         if number == 0:

@@ -1,7 +1,8 @@
 """Evidence: what is known beside our own measurements, as more targets of the search.
 
 Public totals are exact and cost nothing; measurements made elsewhere count by their variances;
-derived targets follow from what was measured. None of it is covered by our ledger.
+derived targets follow from what was measured, and are as private as that. Totals and measurements
+made elsewhere are not covered by our ledger.
 """
 
 from __future__ import annotations

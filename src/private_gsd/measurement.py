@@ -149,7 +149,7 @@ class Measurements:
         rows: int,
         evidence: Iterable[tuple[Sequence[str], Any, float]],
         *,
-        private: bool = True,
+        private: bool,
         neighbours: Neighbours = "replace-one",
     ) -> Measurements:
         """Noisy marginals that were measured elsewhere, to be used together with ours.
@@ -159,7 +159,7 @@ class Measurements:
             rows: The number of rows of the table they come from.
             evidence: For each marginal its columns (discrete ones), its noisy counts in the order
                 of the columns' values (nulls last), and the standard deviation of its noise.
-            private: Whether they are; their guarantee is outside our ledger.
+            private: Whether they are, which nobody checks; their guarantee is outside our ledger.
             neighbours: Which tables count as neighbours.
         """
         parts = []

@@ -119,7 +119,7 @@ class Release:
             reasons = "; ".join(record["not_private_because"])
             rows.append(("private", f"NO: {reasons}" if reasons else "yes"))
             if not reasons:
-                scope = "this release alone" if alone else "all releases through its ledger"
+                scope = "this release alone" if alone else "all that its ledger pays for"
                 rows += [
                     ("guarantee of", scope),
                     ("epsilon", at_most(total["epsilon"], 4)),

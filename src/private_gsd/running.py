@@ -188,6 +188,9 @@ class Runner:
                     "released through this ledger, remove it"
                 )
             planned = planned_units(mechanism, everything, budget, self.neighbours)
+            with ledger.transaction() as connection:
+                seeded = self.insecure_noise_seed is not None
+                ledger.require_one_noise(connection, self.dataset, seeded=seeded)
             release.note(opened=True)
             run.begin(planned)
             if moved is not None:

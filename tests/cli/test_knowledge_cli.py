@@ -30,7 +30,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pyarrow.csv.write_csv(datasets.census(600).select(NAMES), folder / "table.csv")
     (folder / "totals.csv").write_text("condition,count\nsex = 'male',200\n")
     (folder / "bad.csv").write_text("condition,count\nsex = 'male',two\n")
-    Measurements.from_marginals(schema, 600, [(["sex"], [400, 200], 3.0)]).save(folder / "outside")
+    Measurements.from_marginals(schema, 600, [(["sex"], [400, 200], 3.0)], private=True).save(
+        folder / "outside"
+    )
     out, _ = run(
         *("synthesize", "table.csv", *ASKED, "--release", "release", "-o", "made.csv"),
         *("--totals", "totals.csv", "--derived", "median(age)", "--evidence", "outside"),

@@ -12,6 +12,7 @@ import pytest
 
 from private_gsd.privacy.budget import INSECURE, Budget
 from private_gsd.privacy.ledger import Ledger
+from private_gsd.privacy.record import at_most
 from tests.cli.test_cli import run
 from tests.privacy.test_ledger import WORKER
 
@@ -81,7 +82,7 @@ def test_show(folder: Path) -> None:
     assert f"{account.epsilon_spent:.6g}" in lines[1]
     assert lines[1].endswith("█████░░░░░ 50%")
     assert lines[2].startswith("replace-one remaining 0.25 ")
-    assert lines[3] == f"paper epsilon total 0.5 {account.budget.epsilon:.6g}"
+    assert lines[3] == f"paper epsilon total 0.5 {at_most(account.budget.epsilon)}"
     assert lines[4].startswith("other delta 1e-09 spent 0 0 ░░░░░░░░░░ 0%")
     assert charges.count("discrete") == 2
     assert "0.125" in charges
@@ -93,13 +94,17 @@ def test_show(folder: Path) -> None:
 def test_show_calls_the_guarantee_and_the_accounting_by_their_names(folder: Path) -> None:
     out, _ = run("ledger", "show", "ledger.db", cwd=folder)
     words = " ".join(out.split())
-    assert "Guaranteed is the total, for all releases through this ledger, now and later." in words
+    assert (
+        "Guaranteed is the total, for all noisy answers that this ledger pays for, now and later."
+        in words
+    )
     assert "The rest is accounting" in words
     assert "NOT PRIVATE" not in out
     with Ledger(folder / "ledger.db") as ledger:
         seeded = f"discrete gaussian ({INSECURE})"
         ledger.charge("other", 1, mechanism=seeded, groups=["g"], run="test")
     out, _ = run("ledger", "show", "ledger.db", cwd=folder)
+    assert "now and later but as said below." in " ".join(out.split())
     assert "dataset 'other' is NOT PRIVATE: the noise of charges 3 came from a seed" in out
 
 

@@ -139,6 +139,9 @@ def test_external_measurements_that_are_not_private_show_everywhere(folder: Path
     reason = "external measurements that are not private were used"
     assert f"NOT PRIVATE: {reason}" in out
     assert "guaranteed" not in out
+    out, said = run("synthesize", *words[:-1], "quiet", "--quiet", cwd=folder)
+    assert not out
+    assert f"NOT PRIVATE: {reason}" in said
     release = Release.load(folder / "r")
     record = json.loads((folder / "r" / "privacy.json").read_text())
     assert record == release.privacy
@@ -203,7 +206,7 @@ def test_the_whole_job(folder: Path) -> None:
     out, said = run("synthesize", *QUICK, *words, cwd=folder)
     assert "100 synthetic rows: out.csv" in out
     assert "private: epsilon = 1 at delta = 4e-06" in out
-    assert "is guaranteed for all releases through this ledger, now and later" in out
+    assert "is guaranteed for all noisy answers that this ledger pays for, now and later" in out
     assert "of dataset 'table'" in out
     assert "accounting: rho = " in out
     assert "nobody adds up" not in said

@@ -644,14 +644,35 @@ def test_other_noise_than_gaussian_is_refused(path: Path) -> None:
                 ledger.charge("d", 1, mechanism=mechanism, groups=["g"], run="r")
             ledger.charge("any", 1, mechanism=mechanism, groups=["g"], run="r")
         ledger.charge("d", 1, mechanism="discrete gaussian", groups=["g"], run="r")
-        ledger.charge("d", 1, mechanism=f"discrete gaussian ({INSECURE})", groups=["g"], run="r")
-        assert ledger.account("d").spent == 2
+        assert ledger.account("d").spent == 1
+        ledger.add_dataset("seeded", Budget.from_rho(0.5, 1e-6, "gaussian"))
+        pay(ledger, 1, "seeded", mechanism=f"discrete gaussian ({INSECURE})")
     with closing(sqlite3.connect(path)) as other:
         values = "VALUES ('d', 'r', 'now', ?, '[]', 1)"
         insert = f"INSERT INTO charges (dataset, run, at, mechanism, groups, units) {values}"
         with pytest.raises(sqlite3.IntegrityError, match="not Gaussian"):
             other.execute(insert, ("noisy top-k",))
         other.execute(insert, ("discrete gaussian",))
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_noise_from_a_seed_and_other_noise_do_not_share_an_account(path: Path, first: int) -> None:
+    """Or a record that was published, which speaks of now and later, would become false."""
+    kinds = ["discrete gaussian", f"discrete gaussian ({INSECURE})"]
+    with Ledger(path, create=True) as ledger:
+        ledger.add_dataset("d", small())
+        ledger.add_dataset("e", small())
+        pay(ledger, 1, mechanism=kinds[first])
+        with pytest.raises(BudgetError, match="what was promised of it would become false"):
+            pay(ledger, 1, mechanism=kinds[1 - first])
+        pay(ledger, 1, mechanism=kinds[first])
+        pay(ledger, 1, "e", mechanism=kinds[1 - first])
+        assert ledger.account("d").spent == 2
+    with closing(sqlite3.connect(path)) as other:
+        values = "VALUES ('d', 'r', 'now', ?, '[]', 1)"
+        insert = f"INSERT INTO charges (dataset, run, at, mechanism, groups, units) {values}"
+        with pytest.raises(sqlite3.IntegrityError, match="seeded noise beside other noise"):
+            other.execute(insert, (kinds[1 - first],))
 
 
 def test_a_local_accountant_refuses_it_too() -> None:

@@ -87,7 +87,7 @@ def test_all_reasons_are_in_one_list(seeded: bool, outside: bool | None, tmp_pat
     assert record["private"] is (not reasons)
     assert record["guarantee"].startswith("NONE: ") is bool(reasons)
     assert all(reason in record["guarantee"] for reason in reasons)
-    covered = "they have one of their own, outside this ledger" in record["guarantee"]
+    covered = "Whatever guarantee they have is outside this ledger" in record["guarantee"]
     assert covered is (outside is True and not seeded)
     assert record["claims"] == claims
 

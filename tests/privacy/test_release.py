@@ -163,13 +163,14 @@ def test_the_ledger_is_told_of_insecure_noise(tmp_path: Path) -> None:
     with Ledger(tmp_path / "ledger.db", create=True) as ledger:
         ledger.add_dataset("census", BUDGET)
         accountant = LedgerAccountant(ledger, "census", "run")
-        release_counts(EXACT, [0], [5], accountant=accountant, noise=SecureNoise())
         assert ledger.privacy_record("census")["private"] is True
         release_counts(EXACT, [1], [5], accountant=accountant, noise=InsecureSeededNoise(1))
         record = ledger.privacy_record("census")
+        with pytest.raises(BudgetError, match="takes none for noise without a seed"):
+            release_counts(EXACT, [0], [5], accountant=accountant, noise=SecureNoise())
     assert record["private"] is False
-    assert record["guarantee"].startswith("NONE: the noise of charges 2 came from a seed")
-    assert record["charges"][1]["mechanism"] == "discrete gaussian (INSECURE seeded noise)"
+    assert record["guarantee"].startswith("NONE: the noise of charges 1 came from a seed")
+    assert record["charges"][0]["mechanism"] == "discrete gaussian (INSECURE seeded noise)"
 
 
 def test_a_spent_budget() -> None:

@@ -13,6 +13,7 @@ from rich.table import Table
 from private_gsd.cli import output
 from private_gsd.privacy.budget import Budget, Conversion, units_to_rho
 from private_gsd.privacy.ledger import Ledger
+from private_gsd.privacy.record import at_most
 from private_gsd.privacy.runs import LedgerRun, held_by_runs
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def create(
         account = ledger.add_dataset(dataset, budget, neighbours)
     output.out.print(
         f"{escape(str(ledger_file))}: dataset {escape(repr(dataset))} may spend epsilon "
-        f"{epsilon:g} at delta {delta:g}, {neighbours}: rho {budget.rho:.6g}, "
+        f"{epsilon:g} at delta {at_most(delta)}, {neighbours}: rho {budget.rho:.6g}, "
         f"of which {units_to_rho(account.remaining):.6g} remains",
         soft_wrap=True,
     )
@@ -82,10 +83,11 @@ def show(
         charges = [charge for name in names for charge in ledger.charges(name)]
         held = [pair for name in names for pair in held_by_runs(ledger, name)]
     output.out.print(accounts_table(accounts))
-    if accounts:
+    if any(record["private"] for record in records):
+        but = "" if all(record["private"] for record in records) else " but as said below"
         output.out.print(
-            "Guaranteed is the total, for all releases through this ledger, now and later. The "
-            "rest is accounting: its epsilons convert rho, and are no guarantee.",
+            "Guaranteed is the total, for all noisy answers that this ledger pays for, now and "
+            f"later{but}. The rest is accounting: its epsilons convert rho, and are no guarantee.",
             soft_wrap=True,
         )
     for record in records:
@@ -133,7 +135,12 @@ def accounts_table(accounts: list[Account]) -> Table:
         percent = account.spent * 100 // budget.units
         bar = "█" * filled + "░" * (BAR_WIDTH - filled)
         rows: tuple[tuple[str, ...], ...] = (
-            (escape(account.dataset), f"delta {budget.delta:g}", "spent", f"{bar} {percent}%"),
+            (
+                escape(account.dataset),
+                f"delta {at_most(budget.delta)}",
+                "spent",
+                f"{bar} {percent}%",
+            ),
             ("", account.neighbours, "remaining", ""),
             ("", f"{budget.conversion} epsilon", "total", ""),
         )
@@ -144,7 +151,9 @@ def accounts_table(accounts: list[Account]) -> Table:
             amounts = (account.spent, account.held, account.remaining, budget.units)
         for (name, term, what, drawn), units in zip(rows, amounts, strict=True):
             rho, epsilon = units_to_rho(units), account.epsilon_of(units)
-            table.add_row(name, term, what, f"{rho:.6g}", f"{epsilon:.6g}", drawn)
+            # What is guaranteed is rounded up, so that what is printed is true as well.
+            said = [at_most(each) if what == "total" else f"{each:.6g}" for each in (rho, epsilon)]
+            table.add_row(name, term, what, *said, drawn)
     return table
 
 

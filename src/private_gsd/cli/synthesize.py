@@ -240,7 +240,9 @@ def _hand_over(
             "privacy": record,
         }
         typer.echo(json.dumps(document, indent=2))
-    elif not quiet:
+    elif quiet:
+        output.warn_if_not_private(record)
+    else:
         output.out.print(
             f"{table.num_rows:,} synthetic rows: {escape(str(result or release.folder))}",
             soft_wrap=True,
@@ -261,7 +263,8 @@ def _promise(record: dict[str, Any]) -> list[str]:
         first = [f"NOT PRIVATE: {reason}" for reason in record["not_private_because"]]
     else:
         alone = record["this_release_alone"]
-        what = "this release alone" if alone else "all releases through this ledger, now and later"
+        answers = "all noisy answers that this ledger pays for, now and later"
+        what = "this release alone" if alone else answers
         first = [
             f"private: epsilon = {at_most(total['epsilon'], 4)} at delta = "
             f"{at_most(record['delta'], 3)} (rho = {at_most(total['rho'], 4)}) is guaranteed for "
@@ -270,6 +273,6 @@ def _promise(record: dict[str, Any]) -> list[str]:
         ]
     return [
         *first,
-        f"accounting: rho = {spent['rho']:.4g} of the total of {total['rho']:.4g} is spent on "
-        f"dataset {dataset!r} so far",
+        f"accounting: rho = {spent['rho']:.4g} of the total of {at_most(total['rho'], 4)} is spent "
+        f"on dataset {dataset!r} so far",
     ]

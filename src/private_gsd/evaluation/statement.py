@@ -14,8 +14,8 @@ from private_gsd.markup import Markup, escape
 from private_gsd.privacy.record import at_most, uncovered
 from private_gsd.privacy.tradeoff import largest_powers
 
-# An ε above which a bound says next to nothing.
-MEANINGLESS = 20
+# The power at 1 % false alarms above which little protection is left.
+WEAK = 0.9
 # How many points a drawn line has.
 DRAWN = 60
 
@@ -42,19 +42,21 @@ def _promise(record: dict[str, Any]) -> Markup:
             "the data are protected less than is said here."
         )
     else:
-        what = "This release was made under differential privacy. What is said here is about it "
+        what = "This release was made under differential privacy. What is said here is about all "
         more = (
-            "and everything else that is released of the same data through the same ledger, now "
-            "and later, all seen together. It is not about what is released of them otherwise."
+            "noisy answers that the same ledger has paid for or will pay for, seen together, and "
+            "what is computed from them alone. It is not about what is released of the same data "
+            "otherwise. Other releases may have used public totals or external measurements too; "
+            "their own records say so."
         )
-    epsilon = record["total"]["epsilon"]
+    [power] = largest_powers(record["total"]["rho"], [0.01], record["conversion"])
     weak = (
-        f" A bound as large as epsilon = {at_most(epsilon, 4)} says next to nothing about one "
-        "row's protection."
+        " With this total a test that raises 1 % false alarms may recognise a row with a "
+        f"probability of up to {_percent(power)}: that is little protection."
     )
     beside = " and ".join(uncovered(record))
     not_all = f" It does not cover what {beside}, which were used too, disclose."
-    return paragraph(what, more, not_all * bool(beside), weak * (epsilon > MEANINGLESS))
+    return paragraph(what, more, not_all * bool(beside), weak * (power > WEAK))
 
 
 def _attacks(record: dict[str, Any]) -> Markup:
@@ -70,13 +72,16 @@ def _attacks(record: dict[str, Any]) -> Markup:
     words = (
         f"Take one row, and somebody who knows all other rows of the data and {doubt}. The test "
         f"raises a false alarm if {alarm}. "
-        f"Without any release, a test that raises false alarms with a probability of 1 % {right} "
-        "with a probability of 1 % as well. With all that is covered here, that probability is at "
-        f"most {_percent(power)}. This holds for every test, whatever else is known about the data "
-        "and however much is computed; somebody who knows less of the other rows does no better. "
-        "It does not "
-        "mean that nothing is learned about a person: what the data say about many rows together "
-        "is what a release is for, and may tell something about anybody, in the data or not."
+        "Without any release, or other knowledge that tells the two cases apart, a test that "
+        f"raises false alarms with a probability of 1 % {right} with a probability of 1 % as well. "
+        "With all that is covered here, that probability is at most "
+        f"{_percent(power)}. This holds for every test, however much is computed, if nothing else "
+        "tells the two cases apart. It also holds for somebody who does not know the other rows, "
+        "if what they believe of those rows is the same in both cases. Where rows depend on each "
+        "other, as in a household, somebody who knows fewer of them may learn more about one, "
+        "since the release then tells something about all of them. That is no failure of the "
+        "guarantee: what the data say about many rows together is what a release is for, and may "
+        "tell something about anybody, in the data or not."
     )
     table = wide_table(
         "How well any test can recognise one row",
@@ -104,7 +109,7 @@ def _attacks(record: dict[str, Any]) -> Markup:
 def _terms(record: dict[str, Any]) -> Markup:
     """The numbers; without a guarantee they are accounting alone."""
     total, spent, delta = record["total"], record["spent"], record["delta"]
-    scope = "this release alone" if record["this_release_alone"] else "all through its ledger"
+    scope = "this release alone" if record["this_release_alone"] else "all that its ledger pays for"
     rows = [
         ("dataset", record["dataset"]),
         ("counted", scope),
@@ -131,9 +136,7 @@ def _several_rows(record: dict[str, Any]) -> Markup:
     for each in (first, *record["groups_of_rows"]):
         [power] = largest_powers(each["rho"], [0.01], record["conversion"])
         epsilon = each["epsilon"]
-        weak = epsilon is None or epsilon > MEANINGLESS
         said = "none to speak of" if epsilon is None else at_most(epsilon, 4)
-        said += " (next to nothing)" * (weak and epsilon is not None)
         rows.append((each["rows"], said, _percent(power)))
     return joined(
         [
@@ -177,8 +180,9 @@ def _claims(claims: dict[str, Any]) -> list[Markup]:
         words = f"External measurements of {groups:,} query groups were used beside ours. "
         if claims.get("outside_private") is True:
             words += (
-                "They were handed over as private, with a guarantee of their own outside this "
-                "ledger, which this page does not know. The guarantee above does not cover them."
+                "Whoever supplied them declares them to be private, which nobody has checked here. "
+                "Whatever guarantee they have is outside this ledger, and the one above does not "
+                "cover them."
             )
         else:
             words += "They were handed over as NOT private."

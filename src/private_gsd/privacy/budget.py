@@ -174,7 +174,7 @@ class Budget:
 
 
 def units_to_rho(units: int) -> float:
-    """ρ of a number of units, exactly."""
+    """ρ of a number of units, exactly up to ρ = 2 and else to rounding."""
     return units / UNITS_PER_RHO
 
 

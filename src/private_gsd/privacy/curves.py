@@ -2,7 +2,7 @@
 
 Two of them: of any mechanisms that are together ρ-zCDP; and of discrete Gaussians alone, which are
 ρ-zCDP as well, but of which all is known. For the same (ε, δ) the second allows for 8 to 18 % more
-ρ, that is 4 to 8 % less noise (δ = 1/N², from a million to a thousand rows).
+ρ, that is 4 to 8 % less noise (ε from 0.1 to 2, δ = 1/N², a million to a thousand rows).
 
 **The curve of Gaussians.** One person moves the answers by a vector v. If each answer i has
 Gaussian noise of variance σᵢ², the loss of privacy is Gaussian too, and δ is that of μ-Gaussian
@@ -31,7 +31,8 @@ variances σᵢ² - r² without another look at the data; and where P <= c·P' a
 Answers that the two tables have in common have the same law on both sides, and do not count in d.
 ``ROUNDING`` is r²; noise that is stated by this curve has this much more variance than Δ²/2ρ (see
 ``mechanisms.gaussian_scale``). With 3, η < 5e-26, and ``SLACK`` covers d of 10^12 answers. It takes
-more than it gives where noise has a standard deviation of less than 4 or 5.
+more than it gives where noise has a standard deviation of less than about 5 (4.4 to 6.8, by ε and
+δ). Along questions that depend on answers the factors multiply in the same way, answer by answer.
 """
 
 from __future__ import annotations

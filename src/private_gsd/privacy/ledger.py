@@ -1,4 +1,4 @@
-"""Ledger: what may be learned of each dataset in total, and every charge against it.
+"""Ledger: what may be disclosed about any row of a dataset in total, and every charge against it.
 
 A ledger is one SQLite file. A charge is on the disk before the noisy value it pays for is drawn: a
 run that dies in between has paid for nothing, and never the other way round. Whether a charge fits
@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from private_gsd.errors import BudgetError, LedgerError, did_you_mean, require
 from private_gsd.privacy.budget import (
+    INSECURE,
     MAX_RHO,
     UNITS_PER_RHO,
     Budget,
@@ -112,7 +113,7 @@ class Account:
 
     @property
     def epsilon_spent(self) -> float:
-        """The ε of all charges together, at the budget's δ."""
+        """What all charges convert to, at the budget's δ; accounting, and no guarantee."""
         return self.epsilon_of(self.spent)
 
     def epsilon_of(self, units: int) -> float:
@@ -273,12 +274,29 @@ class Ledger:
             raise LedgerError(f"groups must be a sequence of text, not {groups!r}")
         account = self.find(connection, dataset)
         account.budget.check_mechanism(mechanism)
+        self.require_one_noise(connection, dataset, seeded=INSECURE in mechanism)
         if units > account.remaining + held:
             raise BudgetError(self.refusal(account, units))
         number = next_id(connection, "charges")
         values = (number, dataset, run, now(), mechanism, json.dumps(list(groups)), units)
         append(connection, "charges", *values)
         return _charge(values)
+
+    def require_one_noise(
+        self, connection: sqlite3.Connection, dataset: str, *, seeded: bool
+    ) -> None:
+        """Refuse noise from a seed where other noise was charged for, and the other way round.
+
+        A record that was published says what holds of all charges, now and later.
+        """
+        query = "SELECT 1 FROM charges WHERE dataset = ? AND (instr(mechanism, ?) > 0) <> ?"
+        if connection.execute(query, (dataset, INSECURE, seeded)).fetchone() is not None:
+            has, asked = ("without", "from") if seeded else ("from", "without")
+            raise BudgetError(
+                f"{self.path}: dataset {dataset!r} has charges for noise {has} a seed, and takes "
+                f"none for noise {asked} a seed: what was promised of it would become false. Use "
+                "another dataset for tests"
+            )
 
     def numbered(self, connection: sqlite3.Connection, number: int) -> Charge:
         """A charge by its number."""

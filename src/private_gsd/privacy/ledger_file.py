@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from private_gsd.errors import LedgerError
-from private_gsd.privacy.budget import GAUSSIANS
+from private_gsd.privacy.budget import GAUSSIANS, INSECURE
 from private_gsd.privacy.ledger_chain import BrokenChainError, verify
 
 if TYPE_CHECKING:
@@ -109,6 +109,10 @@ CREATE TRIGGER charges_gaussian BEFORE INSERT ON charges
     WHEN NEW.mechanism NOT IN {GAUSSIANS}
         AND EXISTS (SELECT 1 FROM datasets WHERE name = NEW.dataset AND conversion = 'gaussian')
     BEGIN SELECT RAISE(ABORT, 'not Gaussian'); END;
+CREATE TRIGGER charges_seeded BEFORE INSERT ON charges
+    WHEN EXISTS (SELECT 1 FROM charges WHERE dataset = NEW.dataset
+        AND (instr(mechanism, '{INSECURE}') > 0) <> (instr(NEW.mechanism, '{INSECURE}') > 0))
+    BEGIN SELECT RAISE(ABORT, 'seeded noise beside other noise'); END;
 COMMIT;
 """
 

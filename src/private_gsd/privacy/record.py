@@ -196,9 +196,10 @@ def _guarantee(record: Mapping[str, Any], reasons: list[str]) -> str:
         )
     if claims.get("outside_groups"):
         said.append(
-            "External measurements that were handed over as private were used beside those that "
-            "this ledger paid for. The guarantee does not cover them: they have one of their own, "
-            "outside this ledger, and somebody who is in both has less protection than either says."
+            "External measurements were used beside those that this ledger paid for. Whoever "
+            "supplied them declares them to be private, which nobody has checked. Whatever "
+            "guarantee they have is outside this ledger, and this one does not cover them: where "
+            "they are about the same people, both losses add up."
         )
     said += [
         f"Neighbouring tables are {NEIGHBOURS[record['neighbours']]}.",

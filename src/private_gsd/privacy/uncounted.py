@@ -92,7 +92,7 @@ def warn_if_again(fit: Fit) -> None:
     epsilon = epsilon_of(rho, delta, conversion)
     warnings.warn(
         f"{len(fits):,} fits of this process spend on the same data without a ledger, this one "
-        f"included. Together they spend rho = {at_most(rho, 4)}, which is epsilon = "
+        f"included. Together they spend rho = {at_most(rho, 4)}, which converts to epsilon = "
         f"{at_most(epsilon, 4)} at delta = {at_most(delta, 4)}, and each "
         "release states its own part alone. A notebook cell that is run again spends again. Give "
         "all fits of the data one ledger, made with 'private-gsd ledger create', which adds up and "
