@@ -845,6 +845,26 @@ def test_files_of_the_user_that_are_called_as_ours(name: str, tmp_path: Path) ->
     assert file.read_text() == "the user's own"
 
 
+def test_temporary_files_of_the_user_stay(tmp_path: Path) -> None:
+    (tmp_path / ".notes.tmp").write_text("the user's own")
+    with pytest.raises(ReleaseError, match="is not empty"):
+        Synthesizer(SCHEMA, epsilon=1.0, release=tmp_path, **SMALL).fit(TABLE)
+    made = Synthesizer(SCHEMA, epsilon=1.0, **SMALL).fit(TABLE).release
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "schema.toml").write_text("the user's own")
+    with pytest.raises(ReleaseError, match="is not empty"):
+        made.save(tmp_path / "other")
+    assert (tmp_path / "other" / "schema.toml").read_text() == "the user's own"
+
+
+def test_a_ledger_in_the_release_by_way_of_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    settings = {"ledger": tmp_path / "real" / "r" / "l.db", "create_ledger": True, **SMALL}
+    with pytest.raises(LedgerError, match="is in the release"):
+        Synthesizer(SCHEMA, 1.0, release=tmp_path / "link" / "r", **settings).fit(TABLE)
+
+
 def test_a_ledger_that_cannot_pay_for_the_whole_run(tmp_path: Path) -> None:
     """An adaptive run is not begun that could not be finished."""
     delta = 1 / 800**2
@@ -1236,7 +1256,7 @@ def test_add_remove_cannot_go_on_without_its_total(tmp_path: Path) -> None:
     assert Synthesizer.resume(folder, TABLE).sample().num_rows == 60
 
 
-def killing(*_: Any) -> None:
+def killing(*_: Any, **__: Any) -> None:
     raise Killed
 
 

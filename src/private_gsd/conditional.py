@@ -103,11 +103,14 @@ def fill_columns(
     elif len(names) < len(schema):
         rest = np.repeat(table, often - np.bincount(donors, minlength=len(table)), axis=0)
         settings = release.settings
+        derived = settings.get("derived") or []
+        if not isinstance(derived, list):
+            raise ReleaseError(f"{release.folder}: release.json is damaged: 'derived'")
         known = supplemented(
             measured,
             check_totals(schema, settings.get("totals") or {}),
             release.outside(),
-            [Statistic.read(schema, text) for text in settings.get("derived") or ()],
+            [Statistic.read(schema, text) for text in derived],
         )
         everyone = np.concatenate([start, rest])
         found = evolve(

@@ -51,6 +51,8 @@ FORMAT = "private-gsd measurements"
 VERSION = 1
 # The name of a file of arrays; a name from a document is no path.
 ARRAYS = re.compile(r"arrays-[0-9a-f]{16}\.npz")
+# A file that was being written.
+TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
 
 # What making sense of an unsound document may raise.
@@ -234,7 +236,8 @@ class Measurements:
             raise MeasurementError(f"{folder}: measurements.json cannot be read")
         try:
             for path in [*folder.glob("arrays-*.npz"), *folder.glob(".*.tmp")]:
-                if path.name != named:
+                mine = ARRAYS.fullmatch(path.name) or TEMPORARY.fullmatch(path.name)
+                if mine and path.name != named:
                     path.unlink()
         except OSError as error:
             raise MeasurementError(f"{folder}: cannot be tidied: {error.strerror}") from None
@@ -437,7 +440,7 @@ def recover(path: Path, kept_at: Callable[[str], int]) -> None:
 
 def digest_of(path: Path) -> str:
     """The digest of a file, as ``publish`` tells it."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(read_file(path, MAX_ARRAYS)).hexdigest()
 
 
 def move_durably(path: Path, target: Path) -> None:

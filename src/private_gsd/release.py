@@ -40,6 +40,7 @@ from private_gsd.errors import BudgetError, MeasurementError, ReleaseError
 from private_gsd.manifest import DOCUMENT, INPUTS, OPTIONAL, OUTPUTS, Manifest
 from private_gsd.markup import html_table
 from private_gsd.measurement import (
+    TEMPORARY,
     UNSOUND,
     Measurements,
     check_rows,
@@ -209,7 +210,7 @@ class Release:
             begun = False
         mine = {*INPUTS, "run.json", "evidence"} if begun else set()
         others = [path.name for path in self.folder.iterdir() if path.name not in mine]
-        others = [name for name in others if not (name.startswith(".") and name.endswith(".tmp"))]
+        others = [name for name in others if not TEMPORARY.fullmatch(name)]
         if others:
             raise ReleaseError(
                 f"{self.folder}: is not empty ({sorted(others)[0]!r} is there); a release needs a "
@@ -233,11 +234,12 @@ class Release:
             kept_at: By a digest, when the ledger took it down; see ``recover``.
         """
         measured = self._subfolder("measurements")
-        with self._writing():
+        with self._reading(), self._writing():
             for name in KEPT.values():
                 recover(self.folder / name, kept_at)
             for path in self.folder.glob(".*.tmp"):
-                path.unlink()
+                if TEMPORARY.fullmatch(path.name):
+                    path.unlink()
         Measurements.tidy(measured)
 
     def digest(self, kind: str) -> str:
@@ -447,8 +449,7 @@ class Release:
         if not self.complete:
             raise ReleaseError(f"{self.folder}: not complete yet, and so not to be handed on")
         other = Release(folder)
-        if (other.folder / "release.json").exists():
-            raise ReleaseError(f"{other.folder}: holds a release already; choose another folder")
+        other.check_free()
         # The names are those that releases have, and all is whole before anything is copied.
         manifest = self._manifest
         manifest.check(self.folder)

@@ -159,7 +159,7 @@ class Runner:
             kinds_beside(workload.schema, self.totals, outside, statistics),
         )
         path = moved or Path(facts["ledger"])
-        if release.folder in path.resolve().parents:
+        if release.folder.resolve() in path.resolve().parents:
             raise LedgerError(
                 f"{path}: is in the release, and would leave with it; keep the ledger elsewhere"
             )
@@ -188,11 +188,8 @@ class Runner:
                     "released through this ledger, remove it"
                 )
             planned = planned_units(mechanism, everything, budget, self.neighbours)
-            with ledger.transaction() as connection:
-                seeded = self.insecure_noise_seed is not None
-                ledger.require_one_noise(connection, self.dataset, seeded=seeded)
             release.note(opened=True)
-            run.begin(planned)
+            run.begin(planned, seeded=self.insecure_noise_seed is not None)
             if moved is not None:
                 release.note(ledger=str(path), own_ledger=own)
             release.tidy(run.kept_at)

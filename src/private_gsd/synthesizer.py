@@ -208,8 +208,8 @@ class Synthesizer:
         folder = None if self.folder is None else Path(self.folder)
         if folder is not None:
             Release(folder).check_free()
-        inside = Path(self.ledger or ".").absolute().parents
-        if folder is not None and self.ledger is not None and folder.absolute() in inside:
+        inside = Path(self.ledger or ".").resolve().parents
+        if folder is not None and self.ledger is not None and folder.resolve() in inside:
             raise LedgerError(
                 f"{self.ledger}: is in the release, and would leave with it; keep it elsewhere"
             )

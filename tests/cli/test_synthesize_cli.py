@@ -374,6 +374,11 @@ def test_a_release_that_was_handed_on(folder: Path) -> None:
     Release.load(folder / "r").save(folder / "saved")
     run("resume", "saved", "-o", "again.csv", cwd=folder)
     assert (folder / "again.csv").exists()
+    before = (folder / "table.csv").read_text()
+    words = ("--data", "table.csv", "-o", "table.csv", "--force")
+    _, err = run("resume", "saved", *words, cwd=folder, code=1)
+    assert "is one of the files of the table" in err
+    assert (folder / "table.csv").read_text() == before
     _, err = run("resume", "saved", "--query", "SELECT 1", cwd=folder, code=2)
     assert "--query goes with --data" in err
 

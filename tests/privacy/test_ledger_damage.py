@@ -18,6 +18,7 @@ import pytest
 from private_gsd.errors import LedgerError
 from private_gsd.privacy import ledger_file as module
 from private_gsd.privacy.ledger import Ledger
+from private_gsd.privacy.ledger_chain import append
 from private_gsd.privacy.runs import LedgerRun
 from tests.privacy.test_ledger import ledger, path, pay, small
 
@@ -160,6 +161,7 @@ USE_MOUNTS = """
 import json, sys
 from private_gsd.errors import BudgetError, LedgerError
 from private_gsd.privacy.ledger import Ledger
+from private_gsd.privacy.ledger_chain import append
 
 first = Ledger("ledger.db")
 for path in ("ledger.db", "other/ledger.db", "folder/ledger.db"):
@@ -191,7 +193,52 @@ def test_a_ledger_that_is_mounted_twice(path: Path) -> None:
     assert (seen, still, both) == ([4, 4], [4, 4], [8, 8])
 
 
+@pytest.mark.parametrize("name", [".private-gsd-ledger.db", "ledger.db"])
+def test_only_drafts_of_ours_are_removed(tmp_path: Path, name: str) -> None:
+    """Never the ledger itself, nor a link that the user made."""
+    path, link = tmp_path / name, tmp_path / ".private-gsd-backup.db"
+    Ledger(path, create=True).close()
+    link.hardlink_to(path)
+    with pytest.raises(LedgerError, match="second name"):
+        Ledger(path)
+    assert path.exists()
+    assert link.exists()
+    with pytest.raises(LedgerError, match="is a name for a ledger that is being made"):
+        Ledger(tmp_path / f".private-gsd-{'0' * 16}", create=True)
+
+
+def test_a_link_that_leads_to_another_ledger_by_now(tmp_path: Path) -> None:
+    for name in ("one.db", "two.db"):
+        with Ledger(tmp_path / name, create=True) as made:
+            made.add_dataset("d", small())
+    link = tmp_path / "link.db"
+    link.symlink_to("one.db")
+    with Ledger(link) as opened:
+        pay(opened)
+        link.unlink()
+        link.symlink_to("two.db")
+        with pytest.raises(LedgerError, match="another put in its place"):
+            pay(opened)
+
+
+def test_statistics_of_a_tool_do_no_harm(path: Path) -> None:
+    truth = damaged_ledger(path) and seen_in(path)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("ANALYZE")
+    assert seen_in(path) == truth
+
+
+@pytest.mark.parametrize("groups", ["not json", "5", "null", "[1]"])
+def test_a_forged_charge_is_one_line(path: Path, groups: str) -> None:
+    with Ledger(path, create=True) as ledger:
+        ledger.add_dataset("d", small())
+        with ledger.transaction("IMMEDIATE") as connection:
+            append(connection, "charges", 1, "d", "r", "now", "m", groups, 1)
+        with pytest.raises(LedgerError, match="charge 1 is not what a ledger writes"):
+            ledger.charges("d")
+
+
 def test_mount_points_are_read_as_the_system_writes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     line = rb"36 35 98:0 /mnt1 /a\040b\134c rw,noatime master:1 - ext3 /dev/root rw,errors=continue"
     monkeypatch.setattr(Path, "read_bytes", lambda _: line + b"\n")
-    assert module.mount_points() == {Path("/a b\\c")}
+    assert module.mount_points(Path("l.db")) == {Path("/a b\\c")}

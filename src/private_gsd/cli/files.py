@@ -61,7 +61,7 @@ class OutputFile:
             )
         if path.is_dir():
             raise GsdError(f"{path}: is a folder")
-        if path.exists() and not self.force:
+        if os.path.lexists(path) and not self.force:
             raise self._exists()
         if not path.parent.is_dir():
             raise GsdError(f"{path}: there is no folder {path.parent}")
@@ -96,7 +96,7 @@ class OutputFile:
 
     def write(self, text: str) -> None:
         """Write a text."""
-        self._write(lambda file: file.write(text.encode()))
+        self._write(lambda file: file.write(text.encode(errors="backslashreplace")))
 
     def _write(self, write: Callable[[BinaryIO], object]) -> None:
         temporary = self._beside("part")
@@ -121,7 +121,9 @@ class OutputFile:
             return Path(data).resolve() in place.parents
         found = [data, *(glob.glob(data, recursive=True) if glob.has_magic(data) else [])]  # noqa: PTH207
         same = any(Path(each).resolve() == place for each in found)
-        return same or fnmatch.fnmatch(str(place), str(Path(data).absolute()))
+        # Also where the folder of the pattern is reached by a link.
+        patterns = {Path(data).absolute(), Path(data).parent.resolve() / Path(data).name}
+        return same or any(fnmatch.fnmatch(str(place), str(each)) for each in patterns)
 
     def _place(self, temporary: Path) -> None:
         """Put a file in its place, and never in that of another."""

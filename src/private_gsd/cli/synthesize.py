@@ -75,6 +75,7 @@ def synthesize(
     target = None if result is None else OutputFile(result, force)
     if target is not None:
         others = {"the ledger": ledger, "the release": release, "the schema": schema}
+        others |= {"the totals": totals, "the queries": queries}
         target.check(others, table if isinstance(table, str) else None)
     public = Schema.read(schema)
     if target is not None:
@@ -134,7 +135,7 @@ def resume(
         target.check_schema(release.schema)
         known = {"ledger": None, "data": None} if release.finished else release.run
         target.check(
-            {"the ledger": ledger or known["ledger"], "the release": folder}, known["data"]
+            {"the ledger": ledger or known["ledger"], "the release": folder}, data or known["data"]
         )
     with _trouble():
         with output.notes_for_warnings(quiet), output.run_progress(quiet=quiet) as tell:

@@ -37,7 +37,7 @@ from private_gsd.privacy.budget import (
     epsilon_of,
     units_to_rho,
 )
-from private_gsd.privacy.ledger_chain import START, append, follow, next_id
+from private_gsd.privacy.ledger_chain import START, BrokenChainError, append, follow, next_id
 from private_gsd.privacy.ledger_file import check_kind, create_file, identity, open_file, told
 from private_gsd.privacy.record import NEIGHBOURS, privacy_record
 
@@ -158,6 +158,7 @@ class Ledger:
         self._last = START
         try:
             self._file = file = self.path.resolve()
+            self._name = self.path.absolute()
         except (RuntimeError, ValueError) as error:  # links in a circle, a NUL in the name
             raise LedgerError(f"{str(self.path)!r}: not the name of a file: {error}") from error
 
@@ -326,7 +327,7 @@ class Ledger:
         with self.transaction() as connection:
             account = self.find(connection, name)
             rows = connection.execute(query, (name,)).fetchall()
-        return account, [_charge(row) for row in rows]
+            return account, [_charge(row) for row in rows]
 
     def find(self, connection: sqlite3.Connection, name: str) -> Account:
         """A dataset, in a transaction."""
@@ -368,7 +369,8 @@ class Ledger:
     def _require_same_file(self) -> None:
         """Refuse to go on where the file was removed or replaced since it was opened."""
         try:
-            same = identity(self._file) == self._identity
+            # By the name that was given, too: a link may lead elsewhere by now.
+            same = identity(self._file) == identity(self._name) == self._identity
         except OSError:
             same = False
         if not same:
@@ -422,7 +424,14 @@ def _add(connection: sqlite3.Connection, account: Account) -> None:
 
 def _charge(row: tuple[Any, ...]) -> Charge:
     number, dataset, run, at, mechanism, groups, units = row
-    return Charge(number, dataset, run, at, mechanism, tuple(json.loads(groups)), units)
+    try:
+        named = json.loads(groups)
+    except (ValueError, TypeError, RecursionError):
+        named = None
+    sound = isinstance(named, list) and all(isinstance(group, str) for group in named)
+    if not sound or not all(isinstance(text, str) for text in (dataset, run, at, mechanism)):
+        raise BrokenChainError(f"charge {number} is not what a ledger writes")
+    return Charge(number, dataset, run, at, mechanism, tuple(named), units)
 
 
 def _terms(account: Account) -> str:

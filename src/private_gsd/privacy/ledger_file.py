@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import sqlite3
+import sys
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x4753444C  # "GSDL"
 VERSION = 4
 BUSY_SECONDS = 30.0
+# A ledger that is being made.
+_DRAFT = re.compile(r"\.private-gsd-[0-9a-f]{16}")
 
 _GROWS = "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
 
@@ -155,6 +158,8 @@ def create_file(file: Path, path: Path, fill: Callable[[sqlite3.Connection], Non
         )
     if not file.parent.is_dir():
         raise LedgerError(f"{path}: there is no folder {path.parent}; make it first")
+    if _DRAFT.fullmatch(file.name):
+        raise LedgerError(f"{path}: is a name for a ledger that is being made; choose another")
     draft = file.with_name(f".private-gsd-{secrets.token_hex(8)}")
     try:
         with closing(_connect(draft, "mode=rwc")) as connection:
@@ -228,23 +233,33 @@ def _require_one_name(file: Path, path: Path) -> None:
         # A process that died making it may have left its draft, which is the same file.
         for draft in file.parent.glob(".private-gsd-*"):
             with suppress(OSError):
-                if identity(draft) == identity(file):
+                ours = _DRAFT.fullmatch(draft.name) and draft != file
+                if ours and identity(draft) == identity(file):
                     draft.unlink()
     if file.stat().st_nlink > 1:
         raise LedgerError(f"{path}: the file has a second name (a hard link); remove that one")
-    if file in mount_points():
+    if file in mount_points(path):
         raise LedgerError(
             f"{path}: the file itself is mounted here, and so has another name elsewhere; mount "
             "the folder that it is in, and use it there"
         )
 
 
-def mount_points() -> set[Path]:
-    """Where something is mounted, as far as the system tells."""
+def mount_points(path: Path) -> set[Path]:
+    """Where something is mounted.
+
+    Args:
+        path: Whose business it is, for the message.
+    """
+    if sys.platform != "linux":  # elsewhere files are not mounted
+        return set()
     try:
         lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
-    except OSError:  # not Linux: there, files are not mounted
-        return set()
+    except OSError as error:
+        raise LedgerError(
+            f"{path}: /proc/self/mountinfo cannot be read, and so nobody knows whether the file "
+            "has another name; make /proc visible"
+        ) from error
     # The fifth field; spaces, tabs, line ends and backslashes in it are written in octal.
     escaped = re.compile(rb"\\([0-7]{3})")
     return {
@@ -286,7 +301,11 @@ def _verified(connection: sqlite3.Connection) -> Link:
 
 
 def _objects(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
-    query = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
+    # Statistics that a tool has made (ANALYZE) do no harm.
+    query = (
+        "SELECT type, name, tbl_name, sql FROM sqlite_master "
+        "WHERE name NOT LIKE 'sqlite\\_stat%' ESCAPE '\\' ORDER BY name"
+    )
     return connection.execute(query).fetchall()
 
 

@@ -102,7 +102,7 @@ def restated(record: Mapping[str, Any]) -> dict[str, Any]:
     """
     total, conversion = record["total"], record["conversion"]
     amounts = [record[part][kind] for part in ("total", "spent") for kind in ("rho", "epsilon")]
-    if not all(isinstance(number, int | float) and math.isfinite(number) for number in amounts):
+    if not all(type(number) in (int, float) and math.isfinite(number) for number in amounts):
         raise ValueError("amounts must be numbers")
     reasons = _reasons(record)
     first = {

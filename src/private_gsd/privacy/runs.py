@@ -41,8 +41,12 @@ class LedgerRun:
     run: str
     attempt: str
 
-    def begin(self, units: int) -> None:
+    def begin(self, units: int, *, seeded: bool = False) -> None:
         """Hold what the run will spend in all, so that no other run can spend it; once.
+
+        Args:
+            units: How much.
+            seeded: Whether its noise comes from a seed.
 
         Raises:
             BudgetError: More than remains was asked for; nothing is held.
@@ -50,6 +54,7 @@ class LedgerRun:
         check_line(self.run, "a run")
         with self.ledger.transaction("IMMEDIATE") as connection:
             account = self.ledger.find(connection, self.dataset)
+            self.ledger.require_one_noise(connection, self.dataset, seeded=seeded)
             known = self._known(connection)
             if known is None and units <= account.remaining:
                 append(connection, "runs", self.run, self.dataset, units, now())
