@@ -89,8 +89,8 @@ def counted(data: str, part: str, workload: str) -> Any:
 
 def settings_of(run: dict[str, Any]) -> dict[str, Any]:
     """What a sweep is told."""
-    from private_gsd.choice import choose_mechanism, choose_rows
-    from private_gsd.mechanism import conversion_of
+    from private_gsd.mechanisms import conversion_of
+    from private_gsd.mechanisms.defaults import choose_mechanism, choose_rows
     from private_gsd.privacy.budget import Budget
 
     settings = dict(run["settings"])
@@ -109,8 +109,8 @@ def settings_of(run: dict[str, Any]) -> dict[str, Any]:
 def perform(run: dict[str, Any]) -> dict[str, Any]:
     """One run, in a process of its own."""
     from private_gsd import LeftOutWarning
-    from private_gsd.answering import count, share_errors
-    from private_gsd.mechanism import Mechanism
+    from private_gsd.counting.exact import count, share_errors
+    from private_gsd.mechanisms import Mechanism
 
     warnings.simplefilter("ignore", LeftOutWarning)
     begin, cpu = time.perf_counter(), time.process_time()
@@ -163,9 +163,9 @@ def added_or_removed(run: dict[str, Any]) -> Any:
 
 def unseen(run: dict[str, Any], made: Any) -> dict[str, Any]:
     """Errors of questions that nobody asked, and scores of models."""
-    from private_gsd.answering import count
-    from private_gsd.evaluation.machine_learning import default_targets, learn
-    from private_gsd.evaluation.models import MODELS
+    from private_gsd.counting.exact import count
+    from private_gsd.evaluation.metrics.classifiers import MODELS
+    from private_gsd.evaluation.metrics.machine_learning import default_targets, learn
     from private_gsd.workloads import random_halfspaces, random_prefixes
 
     schema, matrix, held = tables(run["data"], run["part"])

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from private_gsd import LeftOutWarning, Schema, Synthesizer
-from private_gsd.answering import answer, count, share_errors
+from private_gsd.counting.exact import answer, count, share_errors
 from private_gsd.workloads import read_predicates
 from private_gsd.workloads.specs import default_specs, workload_of
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks.measure import Result, measure, report
 from private_gsd import Categorical, Real, Schema, workloads
-from private_gsd.answering import count
+from private_gsd.counting.exact import count
 from private_gsd.workloads import Conjunctions, Halfspaces, Workload
 
 # The categories of the 17 categorical columns of ACSmobility, the paper's first data set.

@@ -57,11 +57,11 @@ from rich.table import Table
 from scipy.stats import beta, norm
 
 from private_gsd import Categorical, Encoder, Schema, answer
-from private_gsd.mechanism import Mechanism, Name, Run, conversion_of, measurable
-from private_gsd.mechanism import run as run_mechanism
+from private_gsd.mechanisms import Mechanism, Name, Run, conversion_of, measurable
+from private_gsd.mechanisms import run as run_mechanism
 from private_gsd.privacy.accountant import LocalAccountant
 from private_gsd.privacy.budget import Budget
-from private_gsd.privacy.mechanisms import SecureNoise
+from private_gsd.privacy.noise import SecureNoise
 from private_gsd.workloads import Neighbours, Workload
 from private_gsd.workloads.specs import workload_of
 
@@ -70,8 +70,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from private_gsd.measurement import Measurements
-    from private_gsd.privacy.release import NoisyTotal
+    from private_gsd.measurements.measurements import Measurements
+    from private_gsd.privacy.measuring import NoisyTotal
 
     Matrix = NDArray[np.float64]
 

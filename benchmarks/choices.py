@@ -6,7 +6,7 @@ For each ε: single columns, pairs and triples, one-shot, and triples layered. E
 far the synthetic table is from the true one over all pairs of categories, categories by numbers,
 pairs of numbers, and triples of categories: the total variation distance, the share of rows that
 would have to move, averaged over the tables. These are the measurements behind
-``private_gsd.choice``.
+``private_gsd.mechanisms.defaults``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from rich.console import Console
 from rich.table import Table
 
 from private_gsd import LeftOutWarning, Schema, Synthesizer, datasets
-from private_gsd.answering import answer, count
-from private_gsd.choice import choose_mechanism, choose_specs, noise_share
+from private_gsd.counting.exact import answer, count
+from private_gsd.mechanisms.defaults import choose_mechanism, choose_specs, noise_share
 from private_gsd.privacy.budget import Budget, default_delta
 from private_gsd.workloads.specs import default_specs, workload_of
 

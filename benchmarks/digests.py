@@ -98,7 +98,7 @@ def synthesized(
     **others: Any,
 ) -> str:
     """The digest of one fit."""
-    settings = {"epochs": 3, "groups": 2} if mechanism == "adaptive" else {}
+    settings: dict[str, Any] = {"epochs": 3, "groups": 2} if mechanism == "adaptive" else {}
     synth = Synthesizer(
         schema,
         3.0,

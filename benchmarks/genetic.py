@@ -26,13 +26,13 @@ from rich.table import Table
 
 from benchmarks.measure import Result, measure, print_json
 from private_gsd import Categorical, Encoder, Real, Schema, open_source, workloads
-from private_gsd.answering import answer
-from private_gsd.genetic import GeneticConfig, evolve
-from private_gsd.measurement import Measurements
-from private_gsd.measurement import measure as measure_noisily
+from private_gsd.counting.exact import answer
+from private_gsd.measurements.measurements import Measurements
+from private_gsd.measurements.measurements import measure as measure_noisily
 from private_gsd.privacy.accountant import LocalAccountant
 from private_gsd.privacy.budget import Budget
-from private_gsd.privacy.mechanisms import InsecureSeededNoise
+from private_gsd.privacy.noise import InsecureSeededNoise
+from private_gsd.projection.genetic import GeneticConfig, evolve
 from private_gsd.schema import Discrete, Numeric
 from private_gsd.workloads import Conjunctions, Halfspaces, Marginals, Workload
 

@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 from private_gsd import Synthesizer, datasets
-from private_gsd.answering import count
-from private_gsd.encoding import Encoder
+from private_gsd.counting.exact import count
+from private_gsd.data.encoding import Encoder
 from private_gsd.kernels.nearest import nearest_donors
 from private_gsd.schema import Discrete
 from private_gsd.workloads.specs import workload_of

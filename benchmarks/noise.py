@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.measure import measure, report
-from private_gsd.privacy.mechanisms import SecureNoise
+from private_gsd.privacy.noise import SecureNoise
 
 DRAWS = 200_000
 

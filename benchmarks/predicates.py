@@ -20,13 +20,13 @@ from rich.table import Table
 from tests.workloads.random_sql import predicate
 
 from private_gsd import GeneticConfig, answer, datasets, evolve, workloads
-from private_gsd.answering import count
-from private_gsd.measurement import measure
+from private_gsd.counting.exact import count
+from private_gsd.data.sources import open_source
+from private_gsd.measurements.measurements import measure
 from private_gsd.privacy.accountant import LocalAccountant
+from private_gsd.privacy.allocation import plan_one_shot
 from private_gsd.privacy.budget import Budget
-from private_gsd.privacy.mechanisms import InsecureSeededNoise
-from private_gsd.privacy.plan import plan_one_shot
-from private_gsd.sources import open_source
+from private_gsd.privacy.noise import InsecureSeededNoise
 
 COLUMNS = ["sex", "age", "marital", "tenure", "rent", "education", "employment", "hours"]
 COLUMNS += ["commute_minutes", "income", "children", "citizen"]

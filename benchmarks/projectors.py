@@ -31,10 +31,10 @@ from rich.table import Table
 
 from benchmarks.measure import measure as measured_run
 from private_gsd import LeftOutWarning, Schema, Sweep
-from private_gsd.answering import answer, count, share_errors
-from private_gsd.baselines import projector_of
+from private_gsd.counting.exact import answer, count, share_errors
 from private_gsd.errors import WorkloadError
-from private_gsd.measurement import Measurements
+from private_gsd.measurements.measurements import Measurements
+from private_gsd.projection import projector_of
 from private_gsd.workloads.specs import workload_of
 
 WORKLOADS = {

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from private_gsd import Categorical, Measurements, Real, Schema
-from private_gsd.answering import count
-from private_gsd.baselines import projector_of
+from private_gsd.counting.exact import count
+from private_gsd.projection import projector_of
 from private_gsd.workloads import Conjunctions, Workload
 
 if TYPE_CHECKING:

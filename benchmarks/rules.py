@@ -21,8 +21,8 @@ from rich.console import Console
 from rich.table import Table
 
 from private_gsd import Integer, LeftOutWarning, Schema, Synthesizer
-from private_gsd.answering import answer, count, share_errors
-from private_gsd.genetic.constraints import broken_rows, first_table
+from private_gsd.counting.exact import answer, count, share_errors
+from private_gsd.projection.constraints import broken_rows, first_table
 from private_gsd.workloads.specs import default_specs, workload_of
 
 HERE = Path(__file__).parent

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from private_gsd import GeneticConfig, Measurements, Sweep, evolve
-from private_gsd.answering import count, share_errors
+from private_gsd.counting.exact import count, share_errors
 from private_gsd.workloads.specs import workload_of
 
 if TYPE_CHECKING:

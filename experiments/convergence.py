@@ -15,7 +15,7 @@ import numpy as np
 from experiments.drawing import below, few_ticks, figure
 from experiments.experiment import Config, Experiment, Row, Settings
 from private_gsd import Categorical, GeneticConfig, Measurements, Schema, evolve
-from private_gsd.answering import count
+from private_gsd.counting.exact import count
 from private_gsd.workloads import categorical_marginals
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from experiments.comparison import plan as plan_comparison
 from experiments.data import GIVE_AWAY, Data
 from experiments.drawing import OTHERS, STYLES, below, figure
 from experiments.experiment import Config, Experiment, Row, Settings, averages
-from private_gsd.evaluation.machine_learning import default_targets, learn
-from private_gsd.evaluation.models import MODELS
+from private_gsd.evaluation.metrics.classifiers import MODELS
+from private_gsd.evaluation.metrics.machine_learning import default_targets, learn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

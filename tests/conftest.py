@@ -50,7 +50,7 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 # when they have started.
 GROUPS = {
     "large": (
-        r"/test_(rules|evidence|conditional|sums|predicates|knowledge_cli|edits|damage|rehearsal)\.py"
+        r"/test_(rules|constraints|knowledge|sampling|sums|predicates|knowledge_cli|edits|damage|rehearsal)\.py"
         r"|/genetic/.*(\[all of them|any_schema|absurd|one_column)"
     ),
     "engines": r"/sources/test_(contract|postgres)\.py|/test_neighbours\.py",
@@ -107,4 +107,4 @@ def _unsmoothed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
         return GeneticConfig(**{**settings, "smooth": False})
 
     if request.node.get_closest_marker("smoothed") is None:
-        monkeypatch.setattr("private_gsd.baselines.registry.GeneticConfig", quick)
+        monkeypatch.setattr("private_gsd.projection.projectors.GeneticConfig", quick)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from private_gsd import Synthesizer, datasets
 from private_gsd.errors import GsdError
-from private_gsd.privacy.ledger import Ledger
-from private_gsd.release import Release
+from private_gsd.privacy.ledger.ledger import Ledger
+from private_gsd.runs.release import Release
 
 SCHEMA = datasets.census_schema().select(["sex", "age", "marital", "citizen", "tenure"])
 TABLE = datasets.census(800, seed=2).select(SCHEMA.names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from private_gsd.untrusted import seal, unseal
+from private_gsd.system.untrusted_files import seal, unseal
 
 
 def rewrite(folder: Path, name: str = "release.json", **changes: Any) -> None:

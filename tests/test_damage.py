@@ -21,12 +21,19 @@ import pyarrow.parquet
 import pytest
 
 from private_gsd import Categorical, Measurements, Release, Schema, Synthesizer, datasets
-from private_gsd.conditional import sampled
 from private_gsd.errors import GsdError, MeasurementError, ReleaseError
 from private_gsd.evaluation import release_page
-from private_gsd.measurement import _checksum
-from private_gsd.synthetic_file import read_table
-from private_gsd.untrusted import load_arrays, parse_json, read_file, seal, to_json, unseal
+from private_gsd.measurements.measurements import _checksum
+from private_gsd.runs.synthetic_table import read_table
+from private_gsd.synthesis.sampling import sampled
+from private_gsd.system.untrusted_files import (
+    load_arrays,
+    parse_json,
+    read_file,
+    seal,
+    to_json,
+    unseal,
+)
 from tests.releases import document_of, rewrite
 
 SCHEMA = datasets.census_schema().select(["sex", "age", "marital"])
@@ -483,7 +490,7 @@ def test_a_long_text_in_many_rows() -> None:
 def test_a_table_that_could_not_be_read_again_is_not_begun(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("private_gsd.memory.available", lambda: float("inf"))
+    monkeypatch.setattr("private_gsd.system.memory.available", lambda: float("inf"))
     with pytest.raises(ReleaseError, match="ask for fewer rows"):
         Synthesizer(SCHEMA, 1.0, rows=2**30, release=tmp_path / "r").fit(TABLE)
     assert not (tmp_path / "r" / "release.json").exists()

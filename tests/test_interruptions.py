@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from private_gsd import Release, Sweep, Synthesizer, datasets
-from private_gsd.answering import answer
-from private_gsd.genetic.batches import Batches
-from private_gsd.genetic.config import GeneticConfig
-from private_gsd.genetic.evolve import evolve
-from private_gsd.genetic.paper import Algorithm1
-from private_gsd.genetic.sweeps import Sweeps
-from private_gsd.genetic.watch import Progress, Watch
-from private_gsd.measurement import measure
+from private_gsd.counting.exact import answer
+from private_gsd.measurements.measurements import measure
 from private_gsd.privacy.accountant import LocalAccountant
 from private_gsd.privacy.budget import Budget
-from private_gsd.privacy.ledger import Ledger
-from private_gsd.privacy.mechanisms import InsecureSeededNoise
+from private_gsd.privacy.ledger.ledger import Ledger
+from private_gsd.privacy.noise import InsecureSeededNoise
+from private_gsd.projection.genetic.algorithm_1 import Algorithm1
+from private_gsd.projection.genetic.config import GeneticConfig
+from private_gsd.projection.genetic.coordinate_search import Sweeps
+from private_gsd.projection.genetic.evolve import evolve
+from private_gsd.projection.genetic.function_search import Batches
+from private_gsd.projection.watch import Progress, Watch
 from private_gsd.workloads import Workload, categorical_marginals, functions
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def at_the_end(monkeypatch: pytest.MonkeyPatch, projector: str) -> None:
 
 
 def evolve_once(projector: str) -> Any:
-    from private_gsd.baselines import projector_of
+    from private_gsd.projection import projector_of
 
     return projector_of(projector).project(measured(categorical_marginals(SCHEMA, 1)), rows=50)
 

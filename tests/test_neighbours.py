@@ -24,10 +24,10 @@ import numpy as np
 import pytest
 
 import private_gsd as gsd
-from private_gsd import running
 from private_gsd.errors import GsdError
 from private_gsd.evaluation import release_page
-from private_gsd.privacy.mechanisms import SecureNoise
+from private_gsd.privacy.noise import SecureNoise
+from private_gsd.runs import runner
 from private_gsd.workloads.specs import workload_of
 from tests.neighbours.doors import (
     COMMON,
@@ -290,5 +290,5 @@ def test_what_nobody_knows_how_to_observe_is_no_secret() -> None:
 
 def test_stand_ins_are_gone_afterwards() -> None:
     with everything_equal():
-        assert vars(running)["SecureNoise"] is EqualNoise
-    assert vars(running)["SecureNoise"] is SecureNoise
+        assert vars(runner)["SecureNoise"] is EqualNoise
+    assert vars(runner)["SecureNoise"] is SecureNoise

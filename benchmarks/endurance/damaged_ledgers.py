@@ -12,7 +12,7 @@ import pyarrow.csv
 from benchmarks.endurance.children import call, command
 from benchmarks.endurance.looking import QUICK, Looked, Subject
 from benchmarks.endurance.scenes import DATASET, SCHEMA, TABLE, Scene, interrupted
-from private_gsd.privacy.ledger import Ledger
+from private_gsd.privacy.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

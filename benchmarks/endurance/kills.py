@@ -21,14 +21,14 @@ from benchmarks.endurance.scenes import (
 )
 from private_gsd import Release
 from private_gsd.errors import GsdError
-from private_gsd.privacy.ledger import Ledger
+from private_gsd.privacy.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator
 
     from benchmarks.endurance.scenes import Reference
-    from private_gsd.privacy.ledger import Charge
+    from private_gsd.privacy.ledger.ledger import Charge
 
 # Kills that are aimed wait for a change of the ledger's files, and then as long as this at most.
 AFTER_A_CHANGE = 0.004

@@ -11,7 +11,7 @@ from benchmarks.endurance.children import Child
 from benchmarks.endurance.kills import check_complete
 from benchmarks.endurance.scenes import DATASET, Scene, differing, drawn, interrupted
 from private_gsd.errors import BudgetError
-from private_gsd.privacy.ledger import Ledger
+from private_gsd.privacy.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
     import random

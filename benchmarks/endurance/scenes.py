@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from benchmarks.endurance.children import Child, call, command
 from private_gsd import Release, Synthesizer, datasets
-from private_gsd.mechanism import Name
-from private_gsd.privacy.ledger import Ledger
+from private_gsd.mechanisms import Name
+from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.workloads import Neighbours
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from private_gsd.privacy.ledger import Charge
+    from private_gsd.privacy.ledger.ledger import Charge
 
 DATASET = "people"
 EPSILON = 1.0

@@ -1,13 +1,15 @@
 """Differentially private synthetic tables with mixed columns, made by a genetic algorithm."""
 
 from private_gsd import workloads
-from private_gsd.answering import ExactAnswers, QueryErrors, answer, query_errors
-from private_gsd.encoding import Encoder
+from private_gsd.counting.exact import ExactAnswers, QueryErrors, answer, query_errors
+from private_gsd.data import datasets
+from private_gsd.data.encoding import Encoder
+from private_gsd.data.sources import LeftOutWarning, PostgresQuery, Source, open_source
 from private_gsd.evaluation import Evaluation, evaluate
-from private_gsd.genetic import GeneticConfig, evolve
-from private_gsd.measurement import Measurements
+from private_gsd.measurements.measurements import Measurements
 from private_gsd.privacy.uncounted import UncountedWarning
-from private_gsd.release import Release
+from private_gsd.projection.genetic import GeneticConfig, evolve
+from private_gsd.runs.release import Release
 from private_gsd.schema import (
     Boolean,
     Categorical,
@@ -18,9 +20,8 @@ from private_gsd.schema import (
     Real,
     Schema,
 )
-from private_gsd.sources import LeftOutWarning, PostgresQuery, Source, open_source
-from private_gsd.sweeps import Sweep
-from private_gsd.synthesizer import Synthesizer
+from private_gsd.synthesis.sweep import Sweep
+from private_gsd.synthesis.synthesizer import Synthesizer
 
 __version__ = "0.1.0"
 
@@ -47,6 +48,7 @@ __all__ = [
     "Synthesizer",
     "UncountedWarning",
     "answer",
+    "datasets",
     "evaluate",
     "evolve",
     "open_source",

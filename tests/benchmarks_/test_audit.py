@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from benchmarks import audit
 
-from private_gsd.mechanism import conversion_of
+from private_gsd.mechanisms import conversion_of
 from private_gsd.privacy.budget import Budget, epsilon_of
-from private_gsd.privacy.mechanisms import SecureNoise
+from private_gsd.privacy.noise import SecureNoise
 
 DELTA = 0.1
 

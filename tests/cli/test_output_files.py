@@ -28,7 +28,7 @@ from private_gsd import (
     Schema,
     open_source,
 )
-from private_gsd.cli.files import OutputFile
+from private_gsd.cli.output_files import OutputFile
 from private_gsd.errors import SchemaError
 from tests.strategies import columns, encoded_values
 

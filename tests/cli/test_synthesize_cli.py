@@ -19,13 +19,13 @@ import pyarrow.parquet
 import pytest
 
 from private_gsd import Schema, datasets
-from private_gsd.cli.files import OutputFile
+from private_gsd.cli.output_files import OutputFile
 from private_gsd.errors import GsdError, LedgerError
-from private_gsd.measurement import Measurements
+from private_gsd.measurements.measurements import Measurements
 from private_gsd.privacy.budget import Budget
-from private_gsd.privacy.ledger import Ledger
-from private_gsd.privacy.runs import LedgerRun
-from private_gsd.release import Release
+from private_gsd.privacy.ledger.ledger import Ledger
+from private_gsd.privacy.ledger.reservations import LedgerRun
+from private_gsd.runs.release import Release
 from tests.cli.test_cli import run
 
 NAMES = ["sex", "age", "marital", "citizen", "tenure"]

@@ -13,7 +13,7 @@ import pytest
 
 from private_gsd import Encoder, Schema, open_source
 from private_gsd.errors import CONFIDENTIAL
-from private_gsd.release import Release
+from private_gsd.runs.release import Release
 from tests.cli.test_cli import run
 
 SCHEMA = """

@@ -14,14 +14,14 @@ from sklearn.feature_selection import f_classif
 from sklearn.metrics import roc_auc_score
 
 from private_gsd import Boolean, Categorical, Date, Integer, Real, Schema
-from private_gsd.evaluation.associations import correlation_ratio, cramers_v, spearman
-from private_gsd.evaluation.cells import cells_of, quantile_cells, words_of
-from private_gsd.evaluation.distributions import kolmogorov_smirnov, total_variation
-from private_gsd.evaluation.estimates import area_under_curve, excess, share
-from private_gsd.evaluation.features import Features
-from private_gsd.evaluation.kmarginal import kmarginal
-from private_gsd.evaluation.nearness import occurs
-from private_gsd.evaluation.propensity import propensity
+from private_gsd.evaluation.metrics.associations import correlation_ratio, cramers_v, spearman
+from private_gsd.evaluation.metrics.column_bins import cells_of, quantile_cells, words_of
+from private_gsd.evaluation.metrics.distributions import kolmogorov_smirnov, total_variation
+from private_gsd.evaluation.metrics.intervals import area_under_curve, excess, share
+from private_gsd.evaluation.metrics.k_marginals import kmarginal
+from private_gsd.evaluation.metrics.model_features import Features
+from private_gsd.evaluation.metrics.nearness import occurs
+from private_gsd.evaluation.metrics.propensity import propensity
 from private_gsd.evaluation.rows import Rows, read_rows, take
 from private_gsd.kernels.nearest import nearest_rows
 from tests.evaluation.tables import SCHEMA, census, matrix_of

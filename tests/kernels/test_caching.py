@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import private_gsd
-from private_gsd.kernels import caching, draws, search
+from private_gsd.kernels import caching, coordinate_search, streams
 from private_gsd.kernels.caching import DIGEST
 
 PACKAGE = Path(private_gsd.__file__).parent
 RUN = """
 import numpy as np
-from private_gsd.kernels.draws import permute
+from private_gsd.kernels.streams import permute
 order = np.empty(6, dtype=np.int64)
 permute(1, 2, 3, order)
 print(sorted(order.tolist()), len(permute._cache_hits))
@@ -92,11 +92,16 @@ def test_a_package_in_an_archive(tmp_path: Path) -> None:
 
 
 def test_entries_are_stamped_with_a_digest_of_all_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    for kernel in (search.sweep, search.sweep_together, search.swap, search.commit):
+    for kernel in (
+        coordinate_search.sweep,
+        coordinate_search.sweep_together,
+        coordinate_search.swap,
+        coordinate_search.commit,
+    ):
         assert DIGEST in kernel._cache._stamp.decode()
-    stamps = {draws.permute._cache._stamp}
+    stamps = {streams.permute._cache._stamp}
     for name in ("numba.__version__", "sys.version"):
         with monkeypatch.context() as patch:
             patch.setattr(f"private_gsd.kernels.caching.{name}", "0")
-            stamps.add(caching.KernelCache(draws.permute.py_func)._stamp)
+            stamps.add(caching.KernelCache(streams.permute.py_func)._stamp)
     assert len(stamps) == 3

@@ -22,14 +22,14 @@ import pyarrow as pa
 import typer
 
 import private_gsd as gsd
-from private_gsd.cli import main, output
+from private_gsd.cli import console, main
 from private_gsd.evaluation import release_page
-from private_gsd.measurement import measure
+from private_gsd.measurements.measurements import measure
 from private_gsd.privacy.accountant import LocalAccountant
 from private_gsd.privacy.budget import Budget
-from private_gsd.privacy.ledger import Ledger
-from private_gsd.running import Runner
-from private_gsd.smartnoise import GsdSynthesizer
+from private_gsd.privacy.ledger.ledger import Ledger
+from private_gsd.runs.runner import Runner
+from private_gsd.synthesis.smartnoise import GsdSynthesizer
 from private_gsd.workloads.specs import workload_of
 from tests.neighbours import standing_in
 from tests.neighbours.frames import (
@@ -335,8 +335,8 @@ def command(visit: Visit, *words: str | Path) -> dict[str, str]:
         redirect_stdout(out),
         redirect_stderr(err),
         mock.patch.object(sys, "argv", ["private-gsd", *map(str, words)]),
-        mock.patch.object(output.out, "_width", 100),
-        mock.patch.object(output.err, "_width", 100),
+        mock.patch.object(console.out, "_width", 100),
+        mock.patch.object(console.err, "_width", 100),
         mock.patch.object(typer.main, "get_command", _commands),
     ):
         try:

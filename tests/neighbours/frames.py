@@ -24,8 +24,8 @@ import pyarrow.dataset
 import pyarrow.parquet
 
 from private_gsd import PostgresQuery
+from tests.data.sources.test_contract import ingest
 from tests.neighbours.tables import COLUMNS, Rows
-from tests.sources.test_contract import ingest
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 from unittest import mock
 
 from private_gsd.cli import main
-from private_gsd.running import Runner
+from private_gsd.runs.runner import Runner
 from tests.neighbours.standing_in import everything_equal
 
 

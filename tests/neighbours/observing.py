@@ -25,9 +25,9 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from private_gsd import Release, Schema
-from private_gsd.measurement import Measurements
+from private_gsd.measurements.measurements import Measurements
 from private_gsd.workloads import Workload
-from private_gsd.workloads.serial import dump_workload
+from private_gsd.workloads.serialisation import dump_workload
 
 # What is seen: a text, or a list or dict of what is seen.
 Seen = Any

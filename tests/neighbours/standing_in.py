@@ -19,7 +19,8 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-from private_gsd.privacy import ledger, mechanisms
+from private_gsd.privacy import noise
+from private_gsd.privacy.ledger import ledger
 
 MOMENT = "2024-02-29T12:00:00.000000+00:00"
 
@@ -83,7 +84,7 @@ def everything_equal(start: int = 0) -> Iterator[None]:
         return token_bytes(size).hex()
 
     with (
-        replaced(mechanisms.SecureNoise, EqualNoise),
+        replaced(noise.SecureNoise, EqualNoise),
         replaced(ledger.now, lambda: MOMENT),
         _nothing_remembered(),
         mock.patch.object(secrets, "token_bytes", token_bytes),

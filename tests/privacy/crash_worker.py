@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from private_gsd import answer, datasets, measurement, workloads
-from private_gsd.measurement import measure
+from private_gsd import answer, datasets, workloads
+from private_gsd.measurements.measurements import measure
 from private_gsd.privacy.accountant import LedgerAccountant
-from private_gsd.privacy.ledger import Ledger
-from private_gsd.privacy.mechanisms import SecureNoise
+from private_gsd.privacy.ledger.ledger import Ledger
+from private_gsd.privacy.noise import SecureNoise
+from private_gsd.system import durable_files
 
 STEPS = ("charging", "charged", "drawn", "arrays", "pending", "document", "end")
 
@@ -41,7 +42,7 @@ def main(folder: Path, units: int, wanted: str) -> None:
             die("drawn", wanted)
             return noisy
 
-    write = measurement.write_durably
+    write = durable_files.write
     written: list[Path] = []
 
     def write_and_die(path: Path, content: bytes) -> None:
@@ -49,15 +50,15 @@ def main(folder: Path, units: int, wanted: str) -> None:
         written.append(path)
         die("arrays" if len(written) == 1 else "pending", wanted)
 
-    move = measurement.move_durably
+    move = durable_files.move
 
     def move_and_die(path: Path, target: Path) -> None:
         move(path, target)
         if path.suffix == ".pending":
             die("document", wanted)
 
-    measurement.write_durably = write_and_die
-    measurement.move_durably = move_and_die
+    durable_files.write = write_and_die
+    durable_files.move = move_and_die
     accountant = Accountant(ledger, "census", "run")
     measure(exact, [0], [units], accountant=accountant, noise=Noise()).save(folder / "measured")
     die("end", wanted)

@@ -22,7 +22,7 @@ from private_gsd.privacy.budget import (
     epsilon_of,
     rho_of,
 )
-from private_gsd.privacy.curves import delta_of
+from private_gsd.privacy.conversions import delta_of
 
 dp.enable_features("contrib")
 rhos = st.floats(1e-7, 20)

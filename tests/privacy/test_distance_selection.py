@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from private_gsd import Categorical, ExactAnswers, Integer, Real, Schema, workloads
-from private_gsd.answering import count
+from private_gsd.counting.exact import count
 from private_gsd.errors import BudgetError, WorkloadError
 from private_gsd.privacy.budget import UNITS_PER_RHO, Conversion
-from private_gsd.privacy.mechanisms import SecureNoise, selection_mechanism, selection_scale
-from private_gsd.privacy.release import LARGEST_DISTANCE, LARGEST_WEIGHT, select_by_distance
-from tests.privacy.test_release import EXACT, Watch
-from tests.privacy.test_release import WORKLOAD as CENSUS
+from private_gsd.privacy.measuring import LARGEST_DISTANCE, LARGEST_WEIGHT, select_by_distance
+from private_gsd.privacy.noise import SecureNoise, selection_mechanism, selection_scale
+from tests.privacy.test_measuring import EXACT, Watch
+from tests.privacy.test_measuring import WORKLOAD as CENSUS
 
 NEIGHBOURS: tuple[Literal["replace-one", "add-remove"], ...] = ("replace-one", "add-remove")
 SCHEMA = Schema(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from private_gsd.privacy.budget import INSECURE, Budget, epsilon_of
-from private_gsd.privacy.ledger import Ledger
+from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.privacy.record import at_most, release_record, restated
 from private_gsd.privacy.tradeoff import largest_powers
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from private_gsd.privacy.budget import Budget
-from private_gsd.privacy.mechanisms import gaussian_scale
+from private_gsd.privacy.noise import gaussian_scale
 from private_gsd.privacy.tradeoff import largest_powers
-from tests.privacy.test_curves import discrete_gaussian
+from tests.privacy.test_conversions import discrete_gaussian
 
 ALARMS = [1e-6, 1e-3, 0.01, 0.05, 0.1, 0.3, 0.5, 0.9]
 

@@ -14,7 +14,7 @@ import private_gsd as gsd
 from private_gsd import datasets
 from private_gsd.privacy import uncounted
 from private_gsd.privacy.budget import Budget, epsilon_of
-from private_gsd.privacy.ledger import Ledger
+from private_gsd.privacy.ledger.ledger import Ledger
 
 SCHEMA = datasets.census_schema().select(["sex", "marital"])
 TABLE = datasets.census(300).select(SCHEMA.names)

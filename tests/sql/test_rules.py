@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from private_gsd import Categorical, Date, Datetime, Integer, Real, Schema
-from private_gsd.answering import count
+from private_gsd.counting.exact import count
 from private_gsd.errors import SchemaError
-from private_gsd.genetic.constraints import Pool
-from private_gsd.genetic.domain import columns_of, random_table
+from private_gsd.projection.constraints import Pool
+from private_gsd.projection.domain import columns_of, random_table
 from private_gsd.schema import Column
 from private_gsd.sql import expressions
 from private_gsd.sql.evaluating import truth_of
 from private_gsd.sql.expressions import TRUE
 from private_gsd.sql.narrowing import ALL, narrowed, passing, wanted
-from private_gsd.sql.reading import parse_predicate
+from private_gsd.sql.parsing import parse_predicate
 from private_gsd.sql.regions import Region
 from private_gsd.sql.rules import UndecidedError, check_rules, rules_of
 from private_gsd.workloads import predicates

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from private_gsd import Encoder, answer, workloads
-from private_gsd.answering import count
+from private_gsd.counting.exact import count
 from private_gsd.schema import Discrete, Numeric, Real
 from private_gsd.workloads import Conjunctions, Halfspaces, Workload
 from tests.strategies import examples, sql_workloads

@@ -24,10 +24,10 @@ from private_gsd import (
     datasets,
     workloads,
 )
-from private_gsd.answering import count
+from private_gsd.counting.exact import count
 from private_gsd.errors import WorkloadError
 from private_gsd.workloads import SkippedWarning
-from private_gsd.workloads.serial import dump_workload, load_workload
+from private_gsd.workloads.serialisation import dump_workload, load_workload
 from private_gsd.workloads.tables import cover
 
 SCHEMA = Schema(

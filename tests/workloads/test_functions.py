@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from private_gsd import Boolean, Categorical, Date, Encoder, Integer, Real, Schema, workloads
-from private_gsd.answering import answer, count
+from private_gsd.counting.exact import answer, count
 from private_gsd.errors import SearchError, WorkloadError
-from private_gsd.genetic import GeneticConfig, evolve
-from private_gsd.measurement import Measurements
+from private_gsd.measurements.measurements import Measurements
+from private_gsd.projection.genetic import GeneticConfig, evolve
 from private_gsd.workloads.functions import Rows
 from tests.strategies import matrices, schemas
 

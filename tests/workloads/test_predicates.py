@@ -29,11 +29,11 @@ from private_gsd import (
     evolve,
     workloads,
 )
-from private_gsd.answering import count
-from private_gsd.encoding import Encoder
+from private_gsd.counting.exact import count
+from private_gsd.data.encoding import Encoder
 from private_gsd.errors import WorkloadError
-from private_gsd.genetic.domain import columns_of, random_table
-from private_gsd.sql.reading import parse_predicate
+from private_gsd.projection.domain import columns_of, random_table
+from private_gsd.sql.parsing import parse_predicate
 from private_gsd.workloads import Predicates, predicates, read_predicates
 from private_gsd.workloads.predicates import disjoint, most_at_once
 from tests.workloads.random_sql import leaf, predicates_of

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from private_gsd import Categorical, Encoder, Integer, Real, Schema, datasets, workloads
-from private_gsd.answering import count
+from private_gsd.counting.exact import count
 from private_gsd.errors import WorkloadError
 from private_gsd.workloads import Workload
 

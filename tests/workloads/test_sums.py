@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from private_gsd import GeneticConfig, Measurements, Synthesizer, datasets, evolve, workloads
-from private_gsd.answering import answer, count
+from private_gsd.counting.exact import answer, count
 from private_gsd.errors import BudgetError, WorkloadError
-from private_gsd.genetic.objective import Objective
-from private_gsd.kernels.search import make_edits, score_edits
-from private_gsd.mechanism import Mechanism, adaptive_units
+from private_gsd.kernels.coordinate_search import make_edits, score_edits
+from private_gsd.mechanisms import Mechanism, adaptive_units
+from private_gsd.privacy.allocation import plan_one_shot
 from private_gsd.privacy.budget import Budget
-from private_gsd.privacy.plan import plan_one_shot
+from private_gsd.projection.objective import Objective
 from private_gsd.sql.evaluating import truth_of
-from private_gsd.sql.reading import parse_predicate
+from private_gsd.sql.parsing import parse_predicate
 from private_gsd.workloads import Sums, Workload, sums
-from private_gsd.workloads.serial import dump_workload, load_workload
+from private_gsd.workloads.serialisation import dump_workload, load_workload
 from private_gsd.workloads.specs import workload_of
 from private_gsd.workloads.sums import STEPS, Part
 from tests.sql.test_rules import rows_of

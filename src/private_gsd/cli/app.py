@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 import private_gsd
-from private_gsd.cli import demo, evaluate, ledger, output, plan, schema, synthesize
+from private_gsd.cli import console, demo, evaluate, ledger, plan, schema, synthesize
 from private_gsd.errors import GsdError
 
 app = typer.Typer(
@@ -54,7 +54,7 @@ def main() -> None:
     except GsdError as error:
         _fail(str(error), error.exit_code)
     except BrokenPipeError:
-        output.silence_stdout()
+        console.silence_stdout()
         sys.exit(0)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -64,5 +64,5 @@ def main() -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    output.err.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
+    console.err.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
     sys.exit(code)

@@ -16,16 +16,16 @@ from rich.markup import escape
 from rich.table import Table
 
 from private_gsd import datasets
-from private_gsd.answering import query_errors
-from private_gsd.cli import output
+from private_gsd.cli import console
 from private_gsd.cli.picture import comparison
+from private_gsd.counting.exact import query_errors
+from private_gsd.data.sources import open_source
 from private_gsd.errors import GsdError, of_kind
-from private_gsd.measurement import Measurements
+from private_gsd.measurements.measurements import Measurements
 from private_gsd.privacy.budget import Budget, default_delta
-from private_gsd.privacy.ledger import Ledger
+from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.schema import Discrete, Integer, Schema
-from private_gsd.sources import open_source
-from private_gsd.synthesizer import Synthesizer
+from private_gsd.synthesis.synthesizer import Synthesizer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,17 +59,17 @@ def demo(
     )
     data, drafted, public, ledger, release, synthetic, picture = (folder / name for name in names)
     _own(folder, names)
-    say = output.out.print
+    say = console.out.print
 
     schema = datasets.census_schema()
     say(f"[bold]1. A sensitive table.[/] {rows:,} simulated people in {escape(str(data))}")
     with pyarrow.parquet.ParquetWriter(data, schema.arrow_schema) as writer:
-        for batch in output.with_progress(datasets.census_batches(rows), "Simulating", rows):
+        for batch in console.with_progress(datasets.census_batches(rows), "Simulating", rows):
             writer.write_batch(batch)
 
     say(f"[bold]2. A schema drafted from it[/], to start from: {escape(str(drafted))}")
     source = open_source(data)
-    batches = output.with_progress(source.batches(), "Drafting", source.rows)
+    batches = console.with_progress(source.batches(), "Drafting", source.rows)
     Schema.draft_batches(batches).write(drafted)
     say("   Learned from the data, so not public knowledge: its file says so.")
 
@@ -80,7 +80,7 @@ def demo(
     start = time.perf_counter()
     source = open_source(data, schema)
     summary = Summary(schema)
-    for matrix in output.with_progress(source.encoded(), "Encoding", source.rows):
+    for matrix in console.with_progress(source.encoded(), "Encoding", source.rows):
         summary.add(matrix)
     seconds = time.perf_counter() - start
     say(summary.table())
@@ -116,7 +116,7 @@ def demo(
 
     say("[bold]6. A release[/]: answered in one pass, paid for, measured with noise, evolved")
     start = time.perf_counter()
-    with output.run_progress("Compiling the search (once)") as tell:
+    with console.run_progress("Compiling the search (once)") as tell:
         synth.fit(data, tell=tell)
     table = synth.release.synthetic
     pyarrow.csv.write_csv(table, synthetic)

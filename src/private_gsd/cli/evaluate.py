@@ -9,12 +9,12 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from private_gsd.cli import options, output
-from private_gsd.cli.files import OutputFile
+from private_gsd.cli import console, options
+from private_gsd.cli.output_files import OutputFile
 from private_gsd.evaluation import evaluate as evaluate_table
 from private_gsd.evaluation import release_page
 from private_gsd.evaluation.result import ALARM, refuse_release_folder
-from private_gsd.release import Release
+from private_gsd.runs.release import Release
 from private_gsd.schema import Schema
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def evaluate(
         each.check(others, table if isinstance(table, str) else None)
         refuse_release_folder(each.path)
     public = None if schema is None else Schema.read(schema)
-    with output.notes_for_warnings(quiet), output.step_progress(quiet=quiet) as tell:
+    with console.notes_for_warnings(quiet), console.step_progress(quiet=quiet) as tell:
         found = evaluate_table(
             made,
             table,
@@ -97,8 +97,8 @@ def report(
     target = OutputFile(result, force, (".html",))
     target.check({"the release folder": folder})
     target.write(release_page(release))
-    output.out.print(f"release report: {escape(str(result))}", soft_wrap=True)
-    output.warn_if_not_private(release.privacy)
+    console.out.print(f"release report: {escape(str(result))}", soft_wrap=True)
+    console.warn_if_not_private(release.privacy)
 
 
 def _show(found: Evaluation, path: Path) -> None:
@@ -107,8 +107,8 @@ def _show(found: Evaluation, path: Path) -> None:
         table.add_column(header, justify="left" if header == "measure" else "right")
     for line in found.table():
         table.add_row(escape(line.measure), line.value, line.best)
-    output.out.print(table)
+    console.out.print(table)
     for finding in [] if found.attacks is None else found.attacks.findings:
-        output.out.print(f"[bold red]attack:[/] {escape(finding)}", soft_wrap=True)
-    output.out.print(f"[bold red]{escape(ALARM)}[/]", soft_wrap=True)
-    output.out.print(f"evaluation report: {escape(str(path))}", soft_wrap=True)
+        console.out.print(f"[bold red]attack:[/] {escape(finding)}", soft_wrap=True)
+    console.out.print(f"[bold red]{escape(ALARM)}[/]", soft_wrap=True)
+    console.out.print(f"evaluation report: {escape(str(path))}", soft_wrap=True)

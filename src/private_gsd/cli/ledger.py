@@ -10,14 +10,14 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from private_gsd.cli import output
+from private_gsd.cli import console
 from private_gsd.privacy.budget import Budget, Conversion, units_to_rho
-from private_gsd.privacy.ledger import Ledger
+from private_gsd.privacy.ledger.ledger import Ledger
+from private_gsd.privacy.ledger.reservations import LedgerRun, held_by_runs
 from private_gsd.privacy.record import at_most
-from private_gsd.privacy.runs import LedgerRun, held_by_runs
 
 if TYPE_CHECKING:
-    from private_gsd.privacy.ledger import Account, Charge
+    from private_gsd.privacy.ledger.ledger import Account, Charge
 
 app = typer.Typer(no_args_is_help=True, help="Budgets of datasets, and what was spent of them.")
 
@@ -51,14 +51,14 @@ def create(
         usual = conversion or ledger.usual_conversion(dataset)
         budget = Budget.from_epsilon(epsilon, delta, usual)
         account = ledger.add_dataset(dataset, budget, neighbours)
-    output.out.print(
+    console.out.print(
         f"{escape(str(ledger_file))}: dataset {escape(repr(dataset))} may spend epsilon "
         f"{epsilon:g} at delta {at_most(delta)}, {neighbours}: rho {budget.rho:.6g}, "
         f"of which {units_to_rho(account.remaining):.6g} remains",
         soft_wrap=True,
     )
     if usual == "gaussian" and conversion is None:
-        output.note(
+        console.note(
             "the conversion is 'gaussian', for the mechanisms one-shot and layered (and so auto); "
             "adaptive, mst and aim need a dataset with --conversion tight, from the beginning"
         )
@@ -82,31 +82,31 @@ def show(
             return
         charges = [charge for name in names for charge in ledger.charges(name)]
         held = [pair for name in names for pair in held_by_runs(ledger, name)]
-    output.out.print(accounts_table(accounts))
+    console.out.print(accounts_table(accounts))
     if any(record["private"] for record in records):
         but = "" if all(record["private"] for record in records) else " but as said below"
-        output.out.print(
+        console.out.print(
             "Guaranteed is the total, for all noisy answers that this ledger pays for, now and "
             f"later{but}. The rest is accounting: its epsilons convert rho, and are no guarantee.",
             soft_wrap=True,
         )
     for record in records:
         for reason in record["not_private_because"]:
-            output.out.print(
+            console.out.print(
                 f"dataset {escape(repr(record['dataset']))} is NOT PRIVATE: {escape(reason)}",
                 soft_wrap=True,
             )
     for run, rho in held:
-        output.out.print(
+        console.out.print(
             f"rho {rho:.6g} is held by run {escape(run)!r}, which is not finished: resume it, or "
             "free it with 'private-gsd ledger free'",
             soft_wrap=True,
         )
     if charges:
-        output.out.print()
-        output.out.print(charges_table(charges))
+        console.out.print()
+        console.out.print(charges_table(charges))
     else:
-        output.out.print("no charges yet")
+        console.out.print("no charges yet")
 
 
 @app.command()
@@ -118,7 +118,7 @@ def free(
     """Give back what a run holds that will never be resumed. What it spent stays spent."""
     with Ledger(ledger_file, create=False) as ledger:
         units = LedgerRun(ledger, dataset, run, "").give_back()
-    output.out.print(
+    console.out.print(
         f"{escape(str(ledger_file))}: rho {units_to_rho(units):.6g} held by run "
         f"{escape(repr(run))} is free again",
         soft_wrap=True,

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from private_gsd.baselines import NAMES
+from private_gsd.data.sources import PostgresQuery
+from private_gsd.data.sources.postgres import is_address, refuse_addresses
+from private_gsd.projection import NAMES
 from private_gsd.schema import Schema
-from private_gsd.sources import PostgresQuery
-from private_gsd.sources.postgres import is_address, refuse_addresses
 from private_gsd.workloads import Workload, read_predicates
 from private_gsd.workloads.specs import KINDS, workload_of
 

@@ -9,12 +9,12 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from private_gsd.cli import options, output
+from private_gsd.cli import console, options
 from private_gsd.schema import Schema
-from private_gsd.synthesizer import Synthesizer
+from private_gsd.synthesis.synthesizer import Synthesizer
 
 if TYPE_CHECKING:
-    from private_gsd.forecast import Forecast
+    from private_gsd.mechanisms.forecast import Forecast
 
 SHOWN = 12
 WORDS = {
@@ -70,7 +70,7 @@ def plan(
         rows=rows,
         projector=projector,
     )
-    with output.notes_for_warnings(), output.run_progress("Counting rows"):
+    with console.notes_for_warnings(), console.run_progress("Counting rows"):
         table = None if data is None else options.table_of(data, query)
         forecast = synth.plan(table, expected_rows=expected_rows)
     if as_json:
@@ -84,7 +84,7 @@ def show(forecast: Forecast, every: bool) -> None:
     asked, budget = forecast.workload, forecast.budget
 
     def say(words: str) -> None:
-        output.out.print(words, soft_wrap=True)
+        console.out.print(words, soft_wrap=True)
 
     about = "about " if forecast.guessed else ""
     say(
@@ -125,7 +125,7 @@ def show(forecast: Forecast, every: bool) -> None:
             f"{group.error:.3%}",
             f"{group.largest:.2%}",
         )
-    output.out.print(table)
+    console.out.print(table)
     if len(ordered) > SHOWN and not every:
         say(f"... and {len(ordered) - SHOWN:,} more (--all shows them)")
     say(

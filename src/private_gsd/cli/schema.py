@@ -10,13 +10,13 @@ from typing import Annotated, Literal
 import typer
 from rich.markup import escape
 
-from private_gsd.cli import options, output
-from private_gsd.encoding import Encoder, Invalid, Problems
+from private_gsd.cli import console, options
+from private_gsd.data.encoding import Encoder, Invalid, Problems
+from private_gsd.data.sources import open_source
 from private_gsd.errors import SchemaError
-from private_gsd.genetic.constraints import broken_rules
+from private_gsd.projection.constraints import broken_rules
 from private_gsd.schema import Schema, toml
 from private_gsd.schema.schema import read_foreign
-from private_gsd.sources import open_source
 from private_gsd.sql.rules import check_rules
 
 app = typer.Typer(no_args_is_help=True, help="Draft, check and convert schema files.")
@@ -38,12 +38,12 @@ def draft(
 ) -> None:
     """Propose a schema by looking at the data. It must be replaced by public knowledge."""
     source = open_source(options.table_of(data, query))
-    batches = output.with_progress(source.batches(), "Looking at", source.rows)
+    batches = console.with_progress(source.batches(), "Looking at", source.rows)
     schema = Schema.draft_batches(batches)
     _deliver(schema.to_toml(), output_file, force)
     for remark in schema.notes:
-        output.note(remark)
-    output.err.print(f"[bold red]DRAFT.[/] {toml.DRAFT_WARNING}")
+        console.note(remark)
+    console.err.print(f"[bold red]DRAFT.[/] {toml.DRAFT_WARNING}")
 
 
 @app.command()
@@ -60,16 +60,16 @@ def check(
     check_rules(schema)
     encoder = Encoder(schema, invalid=invalid)
     if schema.drafted:
-        output.err.print(f"[bold red]DRAFT.[/] {toml.DRAFT_WARNING}")
+        console.err.print(f"[bold red]DRAFT.[/] {toml.DRAFT_WARNING}")
     if data is None:
-        output.out.print(output.schema_table(schema, f"{schema_file}: {len(schema)} columns"))
+        console.out.print(console.schema_table(schema, f"{schema_file}: {len(schema)} columns"))
         return
-    with output.notes_for_warnings():
+    with console.notes_for_warnings():
         source = open_source(options.table_of(data, query), schema)
     start = time.perf_counter()
     problems, rows = Problems(), 0
     broken: Counter[str] = Counter()
-    for batch in output.with_progress(source.batches(), "Checking", source.rows):
+    for batch in console.with_progress(source.batches(), "Checking", source.rows):
         matrix = source.encode(batch, encoder, problems)
         rows += batch.num_rows
         if schema.constraints and not problems:
@@ -78,10 +78,12 @@ def check(
         raise problems.error(source.name)
     seconds = time.perf_counter() - start
     for name, number in problems.coerced.items():
-        output.note(f"column {name!r}: {number:,} values were moved into the domain")
+        console.note(f"column {name!r}: {number:,} values were moved into the domain")
     for rule, number in broken.items():
-        output.note(f"{number:,} rows break the rule {rule!r}; no synthetic row will")
-    output.out.print(f"{escape(source.name)}: all {rows:,} rows {_fit(problems)} ({seconds:.1f} s)")
+        console.note(f"{number:,} rows break the rule {rule!r}; no synthetic row will")
+    console.out.print(
+        f"{escape(source.name)}: all {rows:,} rows {_fit(problems)} ({seconds:.1f} s)"
+    )
 
 
 def _fit(problems: Problems) -> str:
@@ -108,16 +110,16 @@ def convert(
     keys, remarks = read_foreign(file, style, **options)
     _deliver(toml.dumps(keys, notes=remarks), output_file, force)
     for remark in remarks:
-        output.note(remark)
+        console.note(remark)
     try:
         Schema.from_dict({"columns": keys})
     except SchemaError as error:
-        output.note(f"the schema is not complete yet:\n  {error}")
+        console.note(f"the schema is not complete yet:\n  {error}")
 
 
 def _deliver(text: str, output_file: Path | None, force: bool) -> None:
     if output_file is None:
         typer.echo(text, nl=False)
     else:
-        output.write_text(output_file, text, force=force)
-        output.note(f"wrote {output_file}")
+        console.write_text(output_file, text, force=force)
+        console.note(f"wrote {output_file}")

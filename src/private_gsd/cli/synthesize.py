@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.markup import escape
 
-from private_gsd.cli import options, output
-from private_gsd.cli.files import OutputFile
-from private_gsd.conditional import fill_columns, sampled
-from private_gsd.evidence import read_totals
-from private_gsd.measurement import Measurements
+from private_gsd.cli import console, options
+from private_gsd.cli.output_files import OutputFile
+from private_gsd.measurements.knowledge import read_totals
+from private_gsd.measurements.measurements import Measurements
 from private_gsd.privacy.record import at_most, uncovered
-from private_gsd.release import Release
+from private_gsd.runs.release import Release
 from private_gsd.schema import Schema
-from private_gsd.synthesizer import Synthesizer
+from private_gsd.synthesis.sampling import fill_columns, sampled
+from private_gsd.synthesis.synthesizer import Synthesizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,7 +103,7 @@ def synthesize(
     )
     with _trouble():
         try:
-            with output.notes_for_warnings(quiet), output.run_progress(quiet=quiet) as tell:
+            with console.notes_for_warnings(quiet), console.run_progress(quiet=quiet) as tell:
                 synth.fit(table, tell=tell)
             _hand_over(synth.release, release, target, quiet, as_json)
         except BaseException:
@@ -138,7 +138,7 @@ def resume(
             {"the ledger": ledger or known["ledger"], "the release": folder}, data or known["data"]
         )
     with _trouble():
-        with output.notes_for_warnings(quiet), output.run_progress(quiet=quiet) as tell:
+        with console.notes_for_warnings(quiet), console.run_progress(quiet=quiet) as tell:
             if data is None and query is not None:
                 raise typer.BadParameter("--query goes with --data postgresql://…")
             table = None if data is None else options.table_of(data, query)
@@ -175,13 +175,13 @@ def sample(
     if given is None:
         table = sampled(release, number, seed, where)
     else:
-        with output.run_progress(quiet=quiet) as tell:
+        with console.run_progress(quiet=quiet) as tell:
             table = fill_columns(
                 release, given, seed=seed, callback=lambda now: tell("searching", now)
             )
     target.write_table(table, release.schema)
-    output.out.print(f"{table.num_rows:,} rows: {escape(str(result))}", soft_wrap=True)
-    output.warn_if_not_private(release.privacy)
+    console.out.print(f"{table.num_rows:,} rows: {escape(str(result))}", soft_wrap=True)
+    console.warn_if_not_private(release.privacy)
 
 
 def _dataset_of(table: object) -> str:
@@ -210,9 +210,9 @@ def _trouble() -> Iterator[None]:
         yield
     except BaseException as error:
         for note in getattr(error, "__notes__", []):
-            output.note(note)
+            console.note(note)
         if isinstance(error, KeyboardInterrupt):
-            output.err.print("[bold red]error:[/] interrupted")
+            console.err.print("[bold red]error:[/] interrupted")
             raise typer.Exit(130) from None
         raise
     finally:
@@ -242,16 +242,16 @@ def _hand_over(
         }
         typer.echo(json.dumps(document, indent=2))
     elif quiet:
-        output.warn_if_not_private(record)
+        console.warn_if_not_private(record)
     else:
-        output.out.print(
+        console.out.print(
             f"{table.num_rows:,} synthetic rows: {escape(str(result or release.folder))}",
             soft_wrap=True,
         )
         for line in _promise(record):
-            output.out.print(escape(line), soft_wrap=True)
+            console.out.print(escape(line), soft_wrap=True)
     if record["this_release_alone"] and not quiet:
-        output.note(
+        console.note(
             "no ledger was given: nobody adds up what this and other releases of the same table "
             "spend. 'private-gsd ledger create' makes one, for --ledger"
         )

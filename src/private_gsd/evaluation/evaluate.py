@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from private_gsd.errors import SchemaError, WorkloadError, did_you_mean, require
-from private_gsd.evaluation.associations import compare_associations
-from private_gsd.evaluation.attacks import attack
-from private_gsd.evaluation.distributions import compare_columns
-from private_gsd.evaluation.errors import workload_errors
-from private_gsd.evaluation.kmarginal import kmarginal
-from private_gsd.evaluation.machine_learning import default_targets, learn
-from private_gsd.evaluation.propensity import propensity
+from private_gsd.evaluation.metrics.associations import compare_associations
+from private_gsd.evaluation.metrics.attacks import attack
+from private_gsd.evaluation.metrics.distributions import compare_columns
+from private_gsd.evaluation.metrics.k_marginals import kmarginal
+from private_gsd.evaluation.metrics.machine_learning import default_targets, learn
+from private_gsd.evaluation.metrics.propensity import propensity
+from private_gsd.evaluation.metrics.query_errors import workload_errors
 from private_gsd.evaluation.result import Evaluation, Tables
 from private_gsd.evaluation.rows import read_rows
-from private_gsd.release import Release
+from private_gsd.runs.release import Release
 from private_gsd.schema import Schema
 from private_gsd.workloads import Workload
 from private_gsd.workloads.checks import whole
@@ -25,7 +25,7 @@ from private_gsd.workloads.specs import default_specs, workload_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from private_gsd.evaluation.machine_learning import Task
+    from private_gsd.evaluation.metrics.machine_learning import Task
     from private_gsd.evaluation.rows import Matrix
 
     Tell = Callable[[str, int], object]

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from private_gsd.errors import GsdError
-from private_gsd.markup import html_table
-from private_gsd.release import Release
+from private_gsd.runs.release import Release
+from private_gsd.system.markup import html_table
 
 if TYPE_CHECKING:
-    from private_gsd.evaluation.associations import Associations
-    from private_gsd.evaluation.attacks import Attacks
-    from private_gsd.evaluation.distributions import ColumnComparison
-    from private_gsd.evaluation.errors import WorkloadErrors
-    from private_gsd.evaluation.kmarginal import KMarginal
-    from private_gsd.evaluation.machine_learning import Task
-    from private_gsd.evaluation.propensity import Propensity
+    from private_gsd.evaluation.metrics.associations import Associations
+    from private_gsd.evaluation.metrics.attacks import Attacks
+    from private_gsd.evaluation.metrics.distributions import ColumnComparison
+    from private_gsd.evaluation.metrics.k_marginals import KMarginal
+    from private_gsd.evaluation.metrics.machine_learning import Task
+    from private_gsd.evaluation.metrics.propensity import Propensity
+    from private_gsd.evaluation.metrics.query_errors import WorkloadErrors
     from private_gsd.schema import Schema
 
 ALARM = "NOT FOR PUBLICATION: this evaluation was made from the real, sensitive data."
@@ -146,7 +146,7 @@ class Evaluation:
 
     def html(self) -> str:
         """The evaluation report, one page of HTML that needs nothing else."""
-        from private_gsd.evaluation.report import evaluation_page
+        from private_gsd.evaluation.report.evaluation_report import evaluation_page
 
         return evaluation_page(self)
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_gsd.genetic.constraints import broken_by_rule
-from private_gsd.sources import open_source
+from private_gsd.data.sources import open_source
+from private_gsd.projection.constraints import broken_by_rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from private_gsd.encoding import Invalid
+    from private_gsd.data.encoding import Invalid
     from private_gsd.schema import Schema
     from private_gsd.workloads import Workload
 

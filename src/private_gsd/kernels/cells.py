@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from private_gsd.kernels.compiling import inlined, kernel
-from private_gsd.kernels.draws import begin, below, uniform
+from private_gsd.kernels.streams import begin, below, uniform
 
 
 class Columns(NamedTuple):

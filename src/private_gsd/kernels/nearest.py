@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from private_gsd.kernels.compiling import kernel
-from private_gsd.kernels.draws import begin, below
+from private_gsd.kernels.streams import begin, below
 
 
 @kernel

@@ -11,7 +11,6 @@ import numpy as np
 
 from private_gsd.kernels.cells import atom_of, draw_any, draw_between
 from private_gsd.kernels.compiling import inlined, kernel, optional
-from private_gsd.kernels.draws import begin, below, uniform
 from private_gsd.kernels.programs import (
     ALL_MET,
     AS_IS,
@@ -25,6 +24,7 @@ from private_gsd.kernels.programs import (
     line_of,
     met_by,
 )
+from private_gsd.kernels.streams import begin, below, uniform
 
 
 class Rules(NamedTuple):

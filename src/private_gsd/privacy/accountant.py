@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from private_gsd.privacy.budget import Conversion
-    from private_gsd.privacy.ledger import Ledger
+    from private_gsd.privacy.ledger.ledger import Ledger
 
 
 class Accountant(Protocol):

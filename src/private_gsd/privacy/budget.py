@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, get_args
 
 from private_gsd.errors import BudgetError
-from private_gsd.privacy.curves import delta_of, delta_of_gaussian
+from private_gsd.privacy.conversions import delta_of, delta_of_gaussian
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from private_gsd.privacy.budget import MAX_RHO, epsilon_of
-from private_gsd.privacy.curves import delta_of, delta_of_gaussian
+from private_gsd.privacy.conversions import delta_of, delta_of_gaussian
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

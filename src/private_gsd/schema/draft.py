@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from private_gsd.errors import SchemaError
-from private_gsd.schema.arrow import is_text
+from private_gsd.schema.arrow_types import is_text
 from private_gsd.schema.columns import (
     LARGEST_EXACT,
     Boolean,

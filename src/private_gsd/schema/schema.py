@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from private_gsd.errors import SchemaError, did_you_mean, require
-from private_gsd.markup import html_table
-from private_gsd.schema import convert, toml
+from private_gsd.schema import other_formats, toml
 from private_gsd.schema.columns import Column
 from private_gsd.schema.draft import draft_columns, stream_batches
 from private_gsd.schema.keys import column_from_dict, column_to_dict
+from private_gsd.system.markup import html_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -259,7 +259,7 @@ def replace_columns(schema: Schema, columns: Iterable[Column]) -> Schema:
 
 def read_foreign(
     path: str | Path, style: str | None = None, **options: Any
-) -> tuple[convert.Keys, list[str]]:
+) -> tuple[other_formats.Keys, list[str]]:
     """The keys of a schema in another tool's format; the format is guessed if not named."""
     text = _read_text(path)
     if str(path).endswith((".yaml", ".yml")):
@@ -269,7 +269,7 @@ def read_foreign(
         load, failure = json.loads, json.JSONDecodeError
     try:
         document = load(text)
-        convert.check_size(document)
+        other_formats.check_size(document)
     except RecursionError:
         raise SchemaError(f"{path}: nested too deeply") from None
     except (
@@ -280,7 +280,9 @@ def read_foreign(
         why = toml.TOO_LONG if "digits" in str(error) else f"not valid: {error}"
         raise SchemaError(f"{path}: {why}") from None
     try:
-        found = convert.CONVERTERS[style or convert.guess_format(document)](document, **options)
+        found = other_formats.CONVERTERS[style or other_formats.guess_format(document)](
+            document, **options
+        )
         toml.check_numbers(found[0])
     except SchemaError as error:
         raise SchemaError(f"{path}: {error}") from None

@@ -23,7 +23,7 @@ from private_gsd.sql.expressions import (
     leaves,
 )
 from private_gsd.sql.narrowing import PASSES, narrowed, passing, wanted
-from private_gsd.sql.reading import parse_predicate
+from private_gsd.sql.parsing import parse_predicate
 from private_gsd.sql.regions import Region
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from private_gsd.sql.expressions import (
     both,
     columns_of_truth,
 )
-from private_gsd.sql.reading import parse_predicate
+from private_gsd.sql.parsing import parse_predicate
 from private_gsd.workloads.programs import compiled, cut_columns, depth_of
 from private_gsd.workloads.workload import Family, Neighbours, Workload
 

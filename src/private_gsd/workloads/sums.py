@@ -16,7 +16,7 @@ from private_gsd.kernels.cells import fill_atoms
 from private_gsd.kernels.sums import Parts, count_sums
 from private_gsd.schema import Numeric
 from private_gsd.sql.expressions import FALSE, TRUE, Known, Test, both
-from private_gsd.sql.reading import parse_predicate
+from private_gsd.sql.parsing import parse_predicate
 from private_gsd.workloads.programs import compiled, cut_columns, depth_of
 from private_gsd.workloads.workload import Family, Neighbours, Workload
 

@@ -1,0 +1,5 @@
+"""``python -m private_gsd.cli`` is the command line."""
+
+from private_gsd.cli import main
+
+main()

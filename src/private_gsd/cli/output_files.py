@@ -1,0 +1,144 @@
+"""Output files: checked before anything is spent, and written whole or not at all."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import pyarrow.csv
+import pyarrow.parquet
+
+from private_gsd.data.encoding.spelling import check_spelling, spelled, spelled_types
+from private_gsd.data.sources.restoring import to_arrow
+from private_gsd.errors import GsdError, SchemaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
+
+    from private_gsd.schema import Schema
+
+
+@dataclass(frozen=True)
+class OutputFile:
+    """A table or a text to be written.
+
+    Attributes:
+        path: Where.
+        force: Whether a file that is there may be replaced.
+        kinds: How its name may end.
+    """
+
+    path: Path
+    force: bool
+    kinds: tuple[str, ...] = (".csv", ".parquet")
+
+    def check(self, others: Mapping[str, Path | str | None], data: str | None = None) -> None:
+        """Refuse a path that cannot be written to, or that something else is at.
+
+        Args:
+            others: Files and folders that the command uses, by what they are.
+            data: The path, the folder or the glob of the table.
+        """
+        path = self.path
+        if path.suffix not in self.kinds:
+            raise GsdError(f"{path}: the output must end in {' or '.join(self.kinds)}")
+        place = path.resolve()
+        for what, other in others.items():
+            if other is not None:
+                taken = Path(other).resolve()
+                if place == taken or (what == "the release" and taken in place.parents):
+                    raise GsdError(f"{path}: is {what}, or in it; choose another name")
+        if data is not None and self._is_of(data):
+            raise GsdError(
+                f"{path}: is one of the files of the table, or would be; choose another name"
+            )
+        if path.is_dir():
+            raise GsdError(f"{path}: is a folder")
+        if os.path.lexists(path) and not self.force:
+            raise self._exists()
+        if not path.parent.is_dir():
+            raise GsdError(f"{path}: there is no folder {path.parent}")
+        # A folder that cannot be written to is found out now, and not when all is spent.
+        probe = self._beside("probe")
+        try:
+            probe.touch(exist_ok=False)
+            probe.unlink()
+        except OSError as error:
+            raise GsdError(f"{path}: cannot be written: {error.strerror}") from None
+
+    def check_schema(self, schema: Schema) -> None:
+        """Refuse a CSV of a schema with values that a CSV cannot tell apart."""
+        if self.path.suffix == ".csv":
+            try:
+                check_spelling(schema)
+            except SchemaError as error:
+                raise SchemaError(f"{self.path}: {error}") from None
+
+    def write_table(self, table: pa.Table, schema: Schema) -> None:
+        """Write a table such that reading the file with its schema gives the table."""
+
+        def write(file: BinaryIO) -> None:
+            if self.path.suffix == ".csv":
+                with pyarrow.csv.CSVWriter(file, spelled_types(schema)) as writer:
+                    for batch in table.to_batches(max_chunksize=2**16):
+                        writer.write_batch(spelled(batch, schema))
+            else:
+                pyarrow.parquet.write_table(to_arrow(table, schema), file, write_page_checksum=True)
+
+        self._write(write)
+
+    def write(self, text: str) -> None:
+        """Write a text."""
+        self._write(lambda file: file.write(text.encode(errors="backslashreplace")))
+
+    def _write(self, write: Callable[[BinaryIO], object]) -> None:
+        temporary = self._beside("part")
+        try:
+            with temporary.open("xb") as file:  # a file of ours, since Arrow takes UTF-8 names only
+                write(file)
+            if self.force:
+                temporary.replace(self.path)
+            else:
+                self._place(temporary)
+        except FileExistsError:
+            raise self._exists() from None
+        except OSError as error:
+            raise GsdError(f"{self.path}: cannot be written: {error.strerror or error}") from None
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def _is_of(self, data: str) -> bool:
+        """Whether the output is, or would be, one of the files that a path or a glob names."""
+        place = self.path.resolve()
+        if Path(data).is_dir():
+            return Path(data).resolve() in place.parents
+        found = [data, *(glob.glob(data, recursive=True) if glob.has_magic(data) else [])]  # noqa: PTH207
+        same = any(Path(each).resolve() == place for each in found)
+        # Also where the folder of the pattern is reached by a link.
+        patterns = {Path(data).absolute(), Path(data).parent.resolve() / Path(data).name}
+        return same or any(fnmatch.fnmatch(str(place), str(each)) for each in patterns)
+
+    def _place(self, temporary: Path) -> None:
+        """Put a file in its place, and never in that of another."""
+        try:
+            os.link(temporary, self.path)
+        except FileExistsError:
+            raise
+        except OSError:  # a disk without hard links
+            self.path.touch(exist_ok=False)
+            temporary.replace(self.path)
+
+    def _exists(self) -> GsdError:
+        return GsdError(
+            f"{self.path}: exists already; choose another name, or add --force to replace it"
+        )
+
+    def _beside(self, suffix: str) -> Path:
+        return self.path.with_name(f".{self.path.name}.{secrets.token_hex(6)}.{suffix}")

@@ -1,0 +1,1 @@
+"""Exact counts of a workload: on threads here, on Spark there."""

@@ -1,0 +1,1 @@
+"""Data: anything tabular to record batches, record batches to numbers and back."""

@@ -1,0 +1,6 @@
+"""Anything tabular as a stream of Arrow record batches that can be read again."""
+
+from private_gsd.data.sources.postgres import PostgresQuery
+from private_gsd.data.sources.source import LeftOutWarning, Source, open_source
+
+__all__ = ["LeftOutWarning", "PostgresQuery", "Source", "open_source"]

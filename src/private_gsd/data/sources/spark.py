@@ -1,0 +1,92 @@
+"""Tables in Spark: counted where they are (see ``counting.on_spark``), never brought here."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from private_gsd.data.sources.frames import Table, first_line
+from private_gsd.data.sources.restoring import to_arrow
+from private_gsd.errors import SourceError, UnreadableError, require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from private_gsd.schema import Schema
+
+
+class SparkFrame(Table):
+    """A Spark data frame.
+
+    Attributes:
+        frame: The frame.
+    """
+
+    name = "the Spark DataFrame"
+
+    def __init__(self, data: Any) -> None:
+        self.frame = data
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """Names of all columns; types are known only once the values are read."""
+        return pa.schema([(name, pa.null()) for name in self.frame.columns])
+
+    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        """Not from here."""
+        raise SourceError(
+            f"{self.name} is counted where it is, and not read here; for this, take a part of it "
+            "(frame.limit(…).toPandas()), or write it to Parquet"
+        )
+
+    def count(self) -> int:
+        """The number of rows."""
+        with self.readable():
+            return int(self.frame.count())
+
+    def restore(self, table: pa.Table, schema: Schema) -> Any:
+        """A Spark frame of the same session; moments without a time zone stay without one."""
+        types = require("pyspark.sql.pandas.types", what="Giving back a frame", extra="spark")
+        table = to_arrow(table, schema)
+        # Told outright: by itself, Spark would go by settings of the session.
+        kinds = types.from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
+        return self.frame.sparkSession.createDataFrame(table, kinds)
+
+    @contextmanager
+    def readable(self) -> Iterator[None]:
+        """Turn Spark's errors into ours, in one line."""
+        errors = require("pyspark.errors", what="Reading from Spark", extra="spark")
+        java = require("py4j.protocol", what="Reading from Spark", extra="spark")
+        try:
+            yield
+        except errors.PythonException as error:
+            # The last line of a traceback; what it says of a value is left out.
+            lines = [
+                line for line in str(error).splitlines() if re.match(r"[\w.]+(Error|Exc)", line)
+            ]
+            reason = lines[-1].partition(":")[0] if lines else "an error"
+            raise UnreadableError(f"{self.name} cannot be read: {reason} in a task") from None
+        except errors.PySparkException as error:
+            raise UnreadableError(f"{self.name} cannot be read: {first_line(error)}") from None
+        except java.Py4JError:
+            raise UnreadableError(
+                f"{self.name} cannot be read: a task failed; Spark's log says why"
+            ) from None
+
+
+def zone_of(name: str) -> str:
+    """A session's time zone by a name that Arrow knows, too: Spark takes GMT+1, UTC+01:00, Z."""
+    if name in ("Z", "UT", "GMT0"):
+        return "UTC"
+    offset = re.fullmatch(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?", name)
+    if offset is None:
+        return name
+    return f"{offset[1]}{int(offset[2]):02}:{offset[3] or '00'}"
+
+
+def quoted(name: str) -> str:
+    """A column's name, as Spark takes it whatever it holds."""
+    return "`" + name.replace("`", "``") + "`"

@@ -1,6 +1,0 @@
-"""An Arrow record batch to one numeric row matrix and back, row by row."""
-
-from private_gsd.encoding.encoder import Encoder, Invalid
-from private_gsd.encoding.problems import Problems
-
-__all__ = ["Encoder", "Invalid", "Problems"]

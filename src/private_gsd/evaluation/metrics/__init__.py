@@ -1,0 +1,1 @@
+"""Metrics: one module for each, values in and values out."""

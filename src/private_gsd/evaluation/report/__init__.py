@@ -1,0 +1,1 @@
+"""Reports: the release report, to be published, and the evaluation report, confidential."""

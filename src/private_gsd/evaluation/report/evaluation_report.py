@@ -1,0 +1,230 @@
+"""The evaluation report: what was found out about a synthetic table, with the real one at hand."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from private_gsd.evaluation.report import models_section, pairs_section
+from private_gsd.evaluation.report.figures import Series, bars, figure, ranked
+from private_gsd.evaluation.report.page import (
+    Section,
+    folded,
+    joined,
+    key,
+    page,
+    paragraph,
+    side_by_side,
+    wide_table,
+)
+from private_gsd.evaluation.report.pieces import column_figure, schema_table
+from private_gsd.evaluation.report.privacy_statement import privacy_statement
+from private_gsd.evaluation.result import ALARM
+from private_gsd.system.markup import Markup, escape
+
+if TYPE_CHECKING:
+    from private_gsd.evaluation.result import Evaluation
+
+GROUPS = 12
+MORE_GROUPS = 500
+BOTH = (("real", "real"), ("synthetic", "synthetic"))
+
+
+def evaluation_page(found: Evaluation) -> str:
+    """The whole report."""
+    tables = found.tables
+    lead = paragraph(
+        f"{tables.synthetic:,} synthetic rows beside {tables.real:,} real ones, "
+        f"{len(found.schema)} {'column' if len(found.schema) == 1 else 'columns'}."
+    )
+    sections = [
+        Section("glance", "At a glance", _glance(found)),
+        Section("columns", "Columns", _columns(found)),
+        Section("pairs", "Pairs of columns", pairs_section.pairs(found)),
+        Section("answers", "Answers and noise", _answers(found)),
+        Section("likeness", "The tables as wholes", pairs_section.wholes(found)),
+        Section("learning", "Machine learning", models_section.learning(found)),
+        Section("rules", "Rules", _rules(found)),
+        Section("attacks", "Attacks", models_section.attacks(found)),
+    ]
+    if found.privacy is not None:
+        sections.append(Section("privacy", "What was promised", privacy_statement(found.privacy)))
+    sections.append(Section("schema", "Schema", schema_table(found.schema)))
+    sections.append(Section("method", "How this was made", _method(found)))
+    foot = paragraph(f"private-gsd {version('private-gsd')}. ", ALARM)
+    return page(f"Evaluation of {found.name}", lead, sections, foot, alarm=ALARM)
+
+
+def _glance(found: Evaluation) -> Markup:
+    rows = [(line.measure, line.value, line.best) for line in found.table()]
+    parts = [
+        paragraph(
+            "The figures that matter most. What is good enough depends on what the table is for: "
+            "an analyst of two columns needs their pair to be right, and little else. For machine "
+            "learning, “perfect” is a model trained on the real rows."
+        ),
+        wide_table("Figures that matter most", ("measure", "value", "perfect"), rows),
+    ]
+    findings = [] if found.attacks is None else found.attacks.findings
+    if findings:
+        parts.append(
+            Markup(f'<p class="found">Attacks found something: {escape("; ".join(findings))}.</p>')
+        )
+    worst = sorted(found.columns, key=lambda column: -column.distance)[:3]
+    names = ", ".join(f"{column.name} ({column.distance:.3f})" for column in worst)
+    parts.append(paragraph(f"Columns furthest off: {names}."))
+    if found.errors.groups:
+        groups = ", ".join(f"{group.name} ({group.rms:.2%})" for group in found.errors.groups[:3])
+        parts.append(paragraph(f"Groups of queries furthest off, by RMS error: {groups}."))
+    return joined(parts)
+
+
+def _columns(found: Evaluation) -> Markup:
+    drawings = []
+    for column, each in zip(found.schema, found.columns, strict=True):
+        series = [
+            Series("real", "real", each.real),
+            Series("synthetic", "synthetic", each.synthetic),
+        ]
+        words = f"{each.kind}, distance {each.distance:.3f}"
+        if column.nullable:
+            words += f", null {each.nulls[0]:.1%} real, {each.nulls[1]:.1%} synthetic"
+        drawings.append(column_figure(column, each.labels, series, words))
+    rows = [
+        (
+            each.name,
+            each.kind,
+            f"{each.distance:.4f}",
+            "" if each.ks is None else f"{each.ks:.4f}",
+            f"{each.nulls[0]:.2%}" if column.nullable else "",
+            f"{each.nulls[1]:.2%}" if column.nullable else "",
+            *(("", "") if each.means is None else each.means),
+        )
+        for column, each in zip(found.schema, found.columns, strict=True)
+    ]
+    headers = (
+        *("column", "kind", "distance", "KS", "null, real", "null, synthetic"),
+        *("mean, real", "mean, synthetic"),
+    )
+    return joined(
+        [
+            paragraph(
+                "The share of rows in each cell. The distance is the total variation distance "
+                "over the cells, from 0 to 1; KS is the largest difference of cumulative shares. "
+                "Numbers beyond the 1st and the 99th percentile of the real ones are in the outer "
+                "bins."
+            ),
+            key(*BOTH),
+            side_by_side(drawings),
+            wide_table("All columns", headers, rows, words=(1,)),
+        ]
+    )
+
+
+def _answers(found: Evaluation) -> Markup:
+    errors = found.errors
+    words = (
+        f"{errors.queries:,} queries in {len(errors.groups):,} groups. An error is the difference "
+        "between two shares of rows. "
+    )
+    if errors.noise is not None and errors.measured_rms is not None:
+        words += (
+            f"The noise that privacy added to a measured answer has a standard deviation of "
+            f"{errors.noise:.3%} of the rows (root mean square over the queries); the answers of "
+            f"the synthetic table are off by {errors.measured_rms:.3%}, "
+            f"{errors.measured_rms / errors.noise:.2f} times as much. Below 1, the search took "
+            "noise out; far above 1, it could not fit what was measured, or has too few rows to."
+        )
+    else:
+        words += "There is no noise to compare with: none of these answers was measured."
+    shown = errors.groups[:GROUPS]
+    marks = np.array([np.nan if group.noise is None else group.noise for group in shown])
+    values = np.array([group.rms for group in shown])
+    label = "Root mean squared error of the worst groups of queries"
+    drawings = [
+        figure(
+            ranked([group.name for group in shown], values, marks, label),
+            Markup(f"<strong>{label}</strong>"),
+        )
+    ]
+    for group, cells in errors.worst:
+        series = [
+            Series("real", "real", np.array([cell.real for cell in cells])),
+            Series("synthetic", "synthetic", np.array([cell.synthetic for cell in cells])),
+        ]
+        queries = [cell.query for cell in cells]
+        label = f"Group {group.name}, the queries furthest off"
+        drawing = bars(queries, series, label, above=True)
+        caption = Markup(
+            f"<strong>{escape(group.name)}</strong> {len(cells)} of {group.queries:,} queries, "
+            "those furthest off"
+        )
+        drawings.append(figure(drawing, caption))
+    listed = errors.groups[:MORE_GROUPS]
+    table = wide_table(
+        f"Groups of queries, the worst {len(listed):,} of {len(errors.groups):,}"
+        if len(listed) < len(errors.groups)
+        else "Groups of queries, the worst first",
+        ("group", "queries", "RMS error", "mean error", "largest", "noise", "error / noise"),
+        [
+            (
+                group.name,
+                f"{group.queries:,}",
+                f"{group.rms:.3%}",
+                f"{group.mean:.3%}",
+                f"{group.largest:.2%}",
+                "not measured" if group.noise is None else f"{group.noise:.3%}",
+                "" if group.against_noise is None else f"{group.against_noise:.2f}",
+            )
+            for group in listed
+        ],
+    )
+    return joined(
+        [
+            paragraph(words),
+            key(*BOTH, ("mark", "standard deviation of the noise")),
+            side_by_side(drawings),
+            folded(f"All {len(listed):,} groups in a table", table),
+        ]
+    )
+
+
+def _rules(found: Evaluation) -> Markup:
+    if not found.rules:
+        return paragraph("The schema has no rules that rows must obey.")
+    return wide_table(
+        "Rows that break a rule",
+        ("rule", "real rows", "synthetic rows"),
+        [(rule, f"{real:.3%}", f"{made:.3%}") for rule, real, made in found.rules],
+    )
+
+
+def _method(found: Evaluation) -> Markup:
+    tables = found.tables
+    lines = ["Answers, nulls and broken rules were counted in all rows."]
+    for what, sample, total in (
+        ("real", tables.real_sample, tables.real),
+        ("synthetic", tables.synthetic_sample, tables.synthetic),
+    ):
+        if sample < total:
+            lines.append(
+                f"Everything else looked at a random sample of {sample:,} of {total:,} {what} rows."
+            )
+    lines.append(f"Pairs of columns were compared on {found.associations.rows:,} rows of each.")
+    if found.associations.left_out:
+        lines.append(
+            f"Pairs of the first {len(found.associations.names):,} columns were compared; "
+            f"{found.associations.left_out:,} further columns were left out of that."
+        )
+    if found.propensity is not None:
+        lines.append(f"Telling the tables apart took {found.propensity.rows:,} rows of each.")
+    if found.attacks is not None:
+        made, train, held = found.attacks.rows
+        lines.append(
+            f"Attacks looked at {made:,} synthetic, {train:,} real and {held:,} held-out rows."
+        )
+    lines.append(f"The seed of sampling and training is {found.seed}.")
+    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    return Markup(f"<ul>{items}</ul>")

@@ -1,7 +1,0 @@
-"""The genetic search: noisy answers in, a synthetic table that answers alike out."""
-
-from private_gsd.genetic.config import GeneticConfig
-from private_gsd.genetic.evolve import Evolution, evolve, prepare
-from private_gsd.genetic.watch import Progress
-
-__all__ = ["Evolution", "GeneticConfig", "Progress", "evolve", "prepare"]

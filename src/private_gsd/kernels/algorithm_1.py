@@ -1,0 +1,327 @@
+"""Generations: Algorithm 1 of the paper, on edits instead of copies.
+
+The best table is kept whole. The other elites are kept as edits against it, and candidates are one
+edit each, or a few.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from private_gsd.kernels.cells import atom_of, draw_any
+from private_gsd.kernels.compiling import inlined, kernel
+from private_gsd.kernels.edits import apply_edit, delta_edit, load_row
+from private_gsd.kernels.rules import keeps
+from private_gsd.kernels.streams import below
+
+
+class Elites(NamedTuple):
+    """The elites, in order of their losses; the first is the table itself."""
+
+    losses: Any
+    """For each elite."""
+    slots: Any
+    """For each elite, which of the lists below is its own; the first has an empty one."""
+    sizes: Any
+    """For each list, how many edits it holds."""
+    cells: Any
+    """For each list and edit, the cell: row times columns plus column."""
+    values: Any
+    """For each list and edit, the value there."""
+    places: Any
+    """For each list and cell, the edit's place in it, or -1."""
+
+
+class Candidates(NamedTuple):
+    """Room for the candidates of a generation."""
+
+    rows: Any
+    """For each candidate and edit."""
+    columns: Any
+    """For each candidate and edit."""
+    values: Any
+    """For each candidate and edit."""
+    losses: Any
+    """For each candidate."""
+    old: Any
+    """For each edit of a candidate, the value that it replaced."""
+    chosen: Any
+    """For each elite, who is one next, which list it gets; for each list, whether it is taken."""
+    kept: Any
+    """The losses of those."""
+    history: Any
+    """The loss of the best for as many generations as the window is long; a ring."""
+
+
+@inlined
+def _same(one, other):  # type: ignore[no-untyped-def]
+    return one == other or (one != one and other != other)
+
+
+@inlined
+def set_edit(elites, slot, cell, value, best):  # type: ignore[no-untyped-def]
+    """Let an elite have a value in a cell, where the best table has ``best``."""
+    place = elites.places[slot, cell]
+    if _same(value, best):
+        if place >= 0:
+            last = elites.sizes[slot] - 1
+            moved = elites.cells[slot, last]
+            elites.cells[slot, place] = moved
+            elites.values[slot, place] = elites.values[slot, last]
+            elites.places[slot, moved] = place
+            elites.places[slot, cell] = -1
+            elites.sizes[slot] = last
+        return
+    if place < 0:
+        place = elites.sizes[slot]
+        elites.sizes[slot] = place + 1
+        elites.cells[slot, place] = cell
+        elites.places[slot, cell] = place
+    elites.values[slot, place] = value
+
+
+@inlined
+def _clear(elites, slot):  # type: ignore[no-untyped-def]
+    for place in range(elites.sizes[slot]):
+        elites.places[slot, elites.cells[slot, place]] = -1
+    elites.sizes[slot] = 0
+
+
+@kernel
+def set_elite(elites, slot, values, best):  # type: ignore[no-untyped-def]
+    """Let an elite be a whole table, at the beginning."""
+    rows, columns = values.shape
+    for row in range(rows):
+        for column in range(columns):
+            set_edit(elites, slot, row * columns + column, values[row, column], best[row, column])
+
+
+@inlined
+def _value_of(elites, slot, state, row, column):  # type: ignore[no-untyped-def]
+    """An elite's value."""
+    place = elites.places[slot, row * state.values.shape[1] + column]
+    if place >= 0:
+        return elites.values[slot, place]
+    return state.values[row, column]
+
+
+@inlined
+def _propose(problem, state, elites, candidates, mutations, mutation_rate, crossover_rate, stream):  # type: ignore[no-untyped-def]
+    """Draw the candidates: mutations first, then crossovers."""
+    rows, columns = state.values.shape
+    for number in range(candidates.losses.size):
+        slot = 0
+        rate = mutation_rate
+        if number >= mutations:
+            rate = crossover_rate
+            slot = elites.slots[below(stream, elites.slots.size)]
+        for edit in range(rate):
+            row = below(stream, rows)
+            candidates.rows[number, edit] = row
+            if number < mutations:
+                column = below(stream, columns)
+                value = draw_any(problem.columns, column, stream)
+            else:
+                other = below(stream, rows)
+                column = below(stream, columns)
+                value = _value_of(elites, slot, state, other, column)
+            candidates.columns[number, edit] = column
+            candidates.values[number, edit] = value
+
+
+@inlined
+def _allowed(problem, state, where, column, value, atom, row):  # type: ignore[no-untyped-def]
+    return keeps(
+        problem.rules, state.values[where], state.atoms[where], column, value, atom, row.numbers
+    )
+
+
+@inlined
+def _make(problem, state, candidates, number, rate, row):  # type: ignore[no-untyped-def]
+    """Make a candidate of the best table; returns by how much the loss changes.
+
+    An edit that breaks a rule is not made, and the loss is infinite then.
+    """
+    delta = 0.0
+    for edit in range(rate):
+        where = candidates.rows[number, edit]
+        column = candidates.columns[number, edit]
+        value = candidates.values[number, edit]
+        candidates.old[edit] = state.values[where, column]
+        load_row(problem, state, where, -1, row)
+        atom = atom_of(problem.columns, column, value)
+        if _allowed(problem, state, where, column, value, atom, row):
+            delta += apply_edit(problem, state, where, column, value, atom, row)
+        else:
+            delta = np.inf
+    return delta
+
+
+@inlined
+def _unmake(problem, state, candidates, number, rate, row):  # type: ignore[no-untyped-def]
+    """Take a candidate back, the last edit first."""
+    for edit in range(rate - 1, -1, -1):
+        where = candidates.rows[number, edit]
+        column = candidates.columns[number, edit]
+        value = candidates.old[edit]
+        load_row(problem, state, where, -1, row)
+        atom = atom_of(problem.columns, column, value)
+        apply_edit(problem, state, where, column, value, atom, row)
+
+
+@inlined
+def _evaluate(problem, state, elites, candidates, mutations, mutation_rate, crossover_rate, row):  # type: ignore[no-untyped-def]
+    """The loss of every candidate."""
+    for number in range(candidates.losses.size):
+        rate = mutation_rate if number < mutations else crossover_rate
+        if rate == 1:
+            where = candidates.rows[number, 0]
+            column = candidates.columns[number, 0]
+            value = candidates.values[number, 0]
+            load_row(problem, state, where, -1, row)
+            atom = atom_of(problem.columns, column, value)
+            delta = np.inf
+            if _allowed(problem, state, where, column, value, atom, row):
+                delta = delta_edit(problem, state, where, column, value, atom, row)
+        else:
+            delta = _make(problem, state, candidates, number, rate, row)
+            _unmake(problem, state, candidates, number, rate, row)
+        candidates.losses[number] = elites.losses[0] + delta
+
+
+@inlined
+def _select(elites, candidates):  # type: ignore[no-untyped-def]
+    """Who the next elites are, best first: an elite's number, or theirs plus a candidate's.
+
+    Of equals the earlier one comes first, and elites come before candidates.
+    """
+    size = elites.losses.size
+    chosen = candidates.chosen[0]
+    for place in range(size):
+        chosen[place] = place
+    for number in range(candidates.losses.size):
+        loss = candidates.losses[number]
+        place = size
+        while place > 0:
+            rival = chosen[place - 1]
+            worse = elites.losses[rival] if rival < size else candidates.losses[rival - size]
+            if not loss < worse:
+                break
+            place -= 1
+        if place < size:
+            for behind in range(size - 1, place, -1):
+                chosen[behind] = chosen[behind - 1]
+            chosen[place] = size + number
+
+
+@inlined
+def _edit_list(elites, slot, candidates, number, rate, state):  # type: ignore[no-untyped-def]
+    """Let a list hold a candidate's edits."""
+    columns = state.values.shape[1]
+    for edit in range(rate):
+        where, column = candidates.rows[number, edit], candidates.columns[number, edit]
+        best = state.values[where, column]
+        set_edit(elites, slot, where * columns + column, candidates.values[number, edit], best)
+
+
+@inlined
+def _update(problem, state, elites, candidates, mutations, mutation_rate, crossover_rate, row):  # type: ignore[no-untyped-def]
+    """Let the chosen be the elites, as edits against the new best table."""
+    size = elites.losses.size
+    chosen, slots, taken = candidates.chosen[0], candidates.chosen[1], candidates.chosen[2]
+    # Lists of elites that stay are kept; the others are free for candidates that become elites.
+    for place in range(size):
+        taken[place] = 0
+    for place in range(size):
+        if chosen[place] < size:
+            slots[place] = elites.slots[chosen[place]]
+            taken[slots[place]] = 1
+    free = 0
+    for place in range(size):
+        if chosen[place] < size:
+            continue
+        while taken[free]:
+            free += 1
+        taken[free] = 1
+        slots[place] = free
+        _clear(elites, free)
+        number = chosen[place] - size
+        rate = mutation_rate if number < mutations else crossover_rate
+        _edit_list(elites, free, candidates, number, rate, state)
+    # All lists are against the old best. Make the new one, and give the others what it changed.
+    first = chosen[0] - size
+    if first >= 0:
+        rate = mutation_rate if first < mutations else crossover_rate
+        columns = state.values.shape[1]
+        _make(problem, state, candidates, first, rate, row)
+        for edit in range(rate):
+            where, column = candidates.rows[first, edit], candidates.columns[first, edit]
+            again = False  # only a cell's first edit replaced what the old best had there
+            for before in range(edit):
+                again |= (
+                    candidates.rows[first, before] == where
+                    and candidates.columns[first, before] == column
+                )
+            if again:
+                continue
+            cell = where * columns + column
+            best = state.values[where, column]
+            for slot in range(size):
+                place = elites.places[slot, cell]
+                value = elites.values[slot, place] if place >= 0 else candidates.old[edit]
+                set_edit(elites, slot, cell, value, best)
+    for place in range(size):
+        number = chosen[place]
+        if number < size:
+            candidates.kept[place] = elites.losses[number]
+        else:
+            candidates.kept[place] = candidates.losses[number - size]
+    for place in range(size):
+        elites.slots[place] = slots[place]
+        elites.losses[place] = candidates.kept[place]
+
+
+@kernel
+def generations(  # type: ignore[no-untyped-def]
+    problem,
+    state,
+    elites,
+    candidates,
+    mutations,
+    mutation_rate,
+    crossover_rate,
+    first,
+    last,
+    tolerance,
+    row,
+):
+    """Run some generations; returns the number of the next one, and whether it converged.
+
+    Converged is when the loss, which is a norm in the paper, has changed by less than so much of
+    itself since as many generations ago as the history is long.
+    """
+    window = candidates.history.size
+    for generation in range(first, last):
+        place = generation % window
+        loss = np.sqrt(max(elites.losses[0], 0.0))
+        if generation >= window and candidates.history[place] - loss <= (
+            tolerance * candidates.history[place]
+        ):
+            return generation, True
+        candidates.history[place] = loss
+        _propose(
+            problem,
+            state,
+            elites,
+            candidates,
+            mutations,
+            mutation_rate,
+            crossover_rate,
+            row.stream,
+        )
+        _evaluate(problem, state, elites, candidates, mutations, mutation_rate, crossover_rate, row)
+        _select(elites, candidates)
+        _update(problem, state, elites, candidates, mutations, mutation_rate, crossover_rate, row)
+    return last, False

@@ -1,0 +1,1 @@
+"""Measurements: noisy answers with variances, ours and others', and what follows from them."""

@@ -1,0 +1,283 @@
+"""Derived targets: medians, quantiles, means and shares that follow from what was measured.
+
+They cost nothing: they are made of noisy answers alone. Each becomes one more target of the search,
+a sum that should be zero, with the variance that its noisy answers give it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from private_gsd.errors import MeasurementError, WorkloadError, of_kind
+from private_gsd.measurements.marginal_estimates import Line, line_of, mask_of, tables_of
+from private_gsd.measurements.measurements import Measurements
+from private_gsd.schema import Numeric
+from private_gsd.sql.arithmetic import is_unicode
+from private_gsd.sql.expressions import TRUE, Known, both, columns_of_truth
+from private_gsd.sql.parsing import column_named, parse_predicate
+from private_gsd.workloads import Sums, Workload
+from private_gsd.workloads.conditions import literal
+from private_gsd.workloads.sums import STEPS, Part
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from private_gsd.schema import Schema
+    from private_gsd.sql.expressions import Truth
+
+    Vector = NDArray[np.float64]
+
+FORMS = (
+    "median(COLUMN), quantile(COLUMN, P), mean(COLUMN) or share(CONDITION), and then perhaps "
+    "WHERE CONDITION"
+)
+# Shares and quantiles are kept to so many parts of one, means to so many parts of a step.
+FINE = 1000
+FINER = 16
+MAX_LENGTH = 10_000
+# Fewer rows than so many standard deviations of their noise are no base for anything.
+LEAST = 3.0
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A statistic of the rows that meet a condition.
+
+    Attributes:
+        kind: "quantile", "mean" or "share".
+        text: As the user wrote it.
+        column: The column, of a quantile or a mean.
+        level: Of a quantile.
+        event: Of a share, the condition.
+        where: The condition that rows must meet; empty for none.
+    """
+
+    kind: str
+    text: str
+    column: str = ""
+    level: float = 0.5
+    event: str = ""
+    where: str = ""
+
+    @classmethod
+    def read(cls, schema: Schema, text: str) -> Statistic:
+        """A statistic from its text, checked against the schema."""
+        found = None
+        if isinstance(text, str) and len(text) <= MAX_LENGTH and is_unicode(text):
+            found = re.match(r"\s*(median|quantile|mean|share)\s*\(", text, re.IGNORECASE)
+        if found is None:
+            raise WorkloadError(f"{text!r:.80} is no statistic; write {FORMS}")
+        kind = found[1].lower()
+        end = _closing(text, found.end())
+        rest = re.fullmatch(r"\)\s*(?:where\b(.+))?;?\s*", text[end:], re.IGNORECASE | re.DOTALL)
+        if end < 0 or rest is None:
+            raise WorkloadError(f"{text!r:.80} is no statistic; write {FORMS}")
+        inner, where = (_bare(each) for each in (text[found.end() : end], rest[1] or ""))
+        if where:
+            parse_predicate(schema, where)
+        if kind == "share":
+            parse_predicate(schema, inner)
+            return cls("share", text, event=inner, where=where)
+        name, _, level = inner.rpartition(",") if kind == "quantile" else (inner, "", "0.5")
+        column = column_named(schema, name.strip(), f"{text!r:.80}")
+        if not isinstance(column, Numeric):
+            raise WorkloadError(f"{text!r:.80}: column {column.name!r} holds no numbers")
+        try:
+            number = float(level)
+        except ValueError:
+            number = math.nan
+        if not 1 / FINE <= number <= 1 - 1 / FINE:
+            raise WorkloadError(f"{text!r:.80}: a quantile is between 0.001 and 0.999")
+        return cls("mean" if kind == "mean" else "quantile", text, column.name, number, where=where)
+
+
+def _closing(text: str, start: int) -> int:
+    """Where the parenthesis closes that was opened before; quotes are respected."""
+    depth, quote = 1, ""
+    for place in range(start, len(text)):
+        sign = text[place]
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "'\"":
+            quote = sign
+        else:
+            depth += (sign == "(") - (sign == ")")
+            if depth == 0:
+                return place
+    return -1
+
+
+def _bare(condition: str) -> str:
+    """A condition that can stand in parentheses: without a semicolon, comments ended."""
+    bare = condition.strip().rstrip(";").strip()
+    return bare + "\n" if "--" in bare else bare
+
+
+def derive(measured: Measurements, statistics: Sequence[Statistic]) -> Measurements | None:
+    """The targets that statistics come to, of those that have rows enough; None if there are none.
+
+    Args:
+        measured: The noisy answers.
+        statistics: What to match.
+    """
+    terms = [_term(measured, each) for each in statistics]
+    found = [term for term in terms if term is not None]
+    if not found:
+        return None
+    schema = measured.workload.schema
+    return Measurements(
+        Workload(schema, (Sums(schema, [parts for parts, _ in found]),)),
+        np.zeros(len(found)),
+        np.array([scale for _, scale in found]),
+        measured.rows,
+        ("",) * len(found),
+        measured.private,
+        measured.neighbours,
+    )
+
+
+def check_derivable(workload: Workload, statistics: Sequence[Statistic]) -> None:
+    """Refuse statistics that would not follow from what a workload measures."""
+    groups = workload.num_groups
+    # Any answers will do, as long as there are enough rows in every cell.
+    stand_in = Measurements(
+        workload,
+        np.full(workload.size, 1e6),
+        np.ones(groups),
+        10**6,
+        ("",) * groups,
+        private=False,
+    )
+    derive(stand_in, statistics)
+
+
+def _term(measured: Measurements, statistic: Statistic) -> tuple[list[Part], float] | None:
+    """The parts of a sum that should be zero, and the standard deviation of its noise."""
+    schema = measured.workload.schema
+    known = _estimate(measured, statistic)
+    where = statistic.where
+    if statistic.kind == "share":
+        inside, base, deviation = known
+        if base <= LEAST * deviation(0.0):
+            return None
+        share = min(max(inside / base, 0.0), 1.0)
+        if deviation(share) == 0:  # all of them or none, whatever the rows are
+            return None
+        event = f"({statistic.event})" + (f" AND ({where})" if where else "")
+        return _parts(FINE, None, event, share * FINE, where), FINE * deviation(share)
+    column = of_kind(Numeric, schema[statistic.column])
+    line: Line = known
+    total = float(line.counts.sum())
+    if total <= LEAST * line.deviation(np.ones(len(line.counts))):
+        return None
+    name = '"' + column.name.replace('"', '""') + '"'
+    present = f"{name} IS NOT NULL" + (f" AND ({where})" if where else "")
+    if statistic.kind == "quantile":
+        at, weights = line.quantile(statistic.level)
+        level = float(np.clip(weights @ line.counts / total, 0.0, 1.0))
+        below = f"{name} < {literal(column, at)}" + (f" AND ({where})" if where else "")
+        # Where in its segment a value lies is not known.
+        part = weights * (1 - weights)
+        somewhere = float((np.sqrt(part) * line.counts).sum()) / 2
+        scale = FINE * math.hypot(line.deviation(weights - level), somewhere)
+        return _parts(FINE, None, below, level * FINE, present), scale
+    low, high = column.bounds
+    middles = (line.middles - low) * STEPS / (high - low)
+    mean = float(np.clip(middles @ line.counts / total, 0, STEPS))
+    # Where in its segment a value lies is not known.
+    unknown = line.widths * STEPS / (high - low) / math.sqrt(12) * np.maximum(line.counts, 0)
+    scale = math.hypot(line.deviation(middles - mean), float(np.sqrt((unknown**2).sum())))
+    if line.summed is not None:
+        steps, noise = line.summed
+        mean = float(np.clip(steps / total, 0, STEPS))
+        scale = math.hypot(noise, mean * line.deviation(np.ones(len(line.counts))))
+    return _parts(FINER, statistic.column, where, mean * FINER, present), FINER * scale
+
+
+def _parts(factor: int, column: str | None, one: str, other: float, base: str) -> list[Part]:
+    found = [Part(factor, column, one)]
+    if round(other):
+        found.append(Part(-round(other), None, base))
+    return found
+
+
+def _estimate(measured: Measurements, statistic: Statistic) -> Any:
+    """What measured tables tell of a statistic; an error where they tell nothing."""
+    schema = measured.workload.schema
+    where = parse_predicate(schema, statistic.where) if statistic.where else Known(TRUE)
+    if statistic.kind == "share":
+        event = both([parse_predicate(schema, statistic.event), where])
+        return _share(measured, statistic, event, where)
+    position = schema.names.index(statistic.column)
+    found = []
+    for features, counts, scale in tables_of(measured):
+        mask = mask_of(schema, features, where, position)
+        if mask is None:
+            continue
+        own = [feature.position for feature in features].index(position)
+        others = tuple(axis for axis in range(len(features)) if axis != own)
+        sizes = mask.sum(axis=others)
+        cells = np.where(mask, counts, 0.0).sum(axis=others)
+        segments = len(features[own].breaks) + 1  # the cell after the last one is null
+        found.append((features[own].breaks, cells[:segments], scale**2 * sizes[:segments]))
+    if not found:
+        columns = [schema.names[place] for place in {position, *columns_of_truth(where)}]
+        raise MeasurementError(
+            f"{statistic.text!r} does not follow from the workload: no table of "
+            f"{' x '.join(sorted(columns))} is measured whose cells tell it; measure one, such as "
+            f"tree:{len(columns)}"
+        )
+    column = schema.columns[position]
+    if not statistic.where and not column.nullable and measured.neighbours == "replace-one":
+        # All rows are in some segment, and how many there are is public.
+        exact = min(float(variances.min()) for _, _, variances in found) * 1e-4
+        found.append(((), np.array([float(measured.rows)]), np.array([exact])))
+        return line_of(column, found, _summed(measured, statistic), public=1)
+    return line_of(column, found, _summed(measured, statistic))
+
+
+def _share(measured: Measurements, statistic: Statistic, event: Truth, where: Truth) -> Any:
+    """How many rows meet the event, and the base; from the one table that knows best."""
+    schema = measured.workload.schema
+    best = None
+    for features, counts, scale in tables_of(measured):
+        base, inside = (mask_of(schema, features, truth) for truth in (where, event))
+        if base is None or inside is None:
+            continue
+        if best is None or scale**2 * base.sum() < best[2] ** 2 * best[1].sum():
+            best = (inside, base, scale, counts)
+    if best is None:
+        columns = sorted(schema.names[p] for p in columns_of_truth(event) | columns_of_truth(where))
+        raise MeasurementError(
+            f"{statistic.text!r} does not follow from the workload: no table of "
+            f"{' x '.join(columns)} is measured whose cells tell it"
+        )
+    inside, base, scale, counts = best
+
+    def deviation(share: float) -> float:
+        return float(scale * np.sqrt((base * ((inside & base) - share) ** 2).sum()))
+
+    return float(counts[inside].sum()), float(counts[base].sum()), deviation
+
+
+def _summed(measured: Measurements, statistic: Statistic) -> tuple[float, float] | None:
+    """The sum of a column, if just that was measured."""
+    wanted = Part(1, statistic.column, statistic.where)
+    first = group = 0
+    for family in measured.workload.families:
+        if isinstance(family, Sums):
+            for number, parts in enumerate(family.queries):
+                if parts == (wanted,):
+                    return float(measured.counts[first + number]), float(
+                        measured.scales[group + number]
+                    )
+        first += int(family.group_sizes.sum())
+        group += len(family.group_sizes)
+    return None

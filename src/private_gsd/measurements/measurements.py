@@ -1,0 +1,379 @@
+"""Measurements: noisy answers and their variance, all that crosses from the sensitive side.
+
+They are saved before any search starts, so that a run that dies goes on from them and spends
+nothing more. A saved folder holds ``measurements.json`` and one file of arrays; the JSON is written
+last, in one step, and knows the checksum of the arrays: a folder is whole or it is not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import operator
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+from private_gsd.errors import MeasurementError, NotKeptError, SchemaError, WorkloadError
+from private_gsd.privacy.measuring import MAX_ROWS, NoisyTotal, Selection, release_counts
+from private_gsd.schema import Schema
+from private_gsd.system import durable_files
+from private_gsd.system.untrusted_files import (
+    MAX_ARRAYS,
+    MAX_DOCUMENT,
+    load_arrays,
+    parse_json,
+    read_file,
+    to_json,
+)
+from private_gsd.workloads import Neighbours, Workload, categorical_marginals
+from private_gsd.workloads.checks import group_numbers
+from private_gsd.workloads.serialisation import ARRAY_NAMES, dump_workload, load_workload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from private_gsd.counting.exact import ExactAnswers
+    from private_gsd.privacy.accountant import Accountant
+    from private_gsd.privacy.noise import NoiseSource
+
+    Before = Callable[[str], object]
+
+FORMAT = "private-gsd measurements"
+VERSION = 1
+# The name of a file of arrays; a name from a document is no path.
+ARRAYS = re.compile(r"arrays-[0-9a-f]{16}\.npz")
+
+# What making sense of an unsound document may raise.
+UNSOUND = (
+    *(LookupError, TypeError, AttributeError, ValueError, ArithmeticError, MemoryError),
+    *(RecursionError, SchemaError, WorkloadError),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """Noisy answers to some groups of queries.
+
+    Attributes:
+        workload: The groups that were measured.
+        counts: For every query, the noisy count of rows.
+        scales: For every group, the standard deviation of the noise, in rows.
+        rows: The number of rows, public or measured.
+        charges: For every group, the charge that paid for it; empty for evidence from outside.
+        private: Whether all noise came from a source that may be called private.
+        neighbours: Which tables count as neighbours.
+    """
+
+    workload: Workload
+    counts: NDArray[np.float64]
+    scales: NDArray[np.float64]
+    rows: int
+    charges: tuple[str, ...]
+    private: bool
+    neighbours: Neighbours = "replace-one"
+
+    def __post_init__(self) -> None:
+        groups = self.workload.num_groups
+        for name in ("counts", "scales"):
+            array = getattr(self, name)
+            if not isinstance(array, np.ndarray) or array.dtype != np.float64:
+                kind = getattr(array, "dtype", type(array).__name__)
+                raise MeasurementError(f"{name} are noisy numbers, float64, not {kind}")
+            own = array.copy()
+            own.flags.writeable = False
+            object.__setattr__(self, name, own)
+        if self.counts.shape != (self.workload.size,) or self.scales.shape != (groups,):
+            raise MeasurementError("there must be a count for every query, a scale for every group")
+        if not isinstance(self.charges, tuple) or len(self.charges) != groups:
+            raise MeasurementError("there must be a charge for every group")
+        if not all(isinstance(charge, str) for charge in self.charges):
+            raise MeasurementError("charges are numbers as text")
+        if not np.isfinite(self.counts).all() or not (
+            np.isfinite(self.scales).all() and (self.scales > 0).all()
+        ):
+            raise MeasurementError("counts and scales must be finite, and scales positive")
+        if not isinstance(self.private, bool):
+            raise MeasurementError(f"private must be true or false, not {self.private!r}")
+        if self.private and self.workload.schema.drafted:
+            raise MeasurementError(
+                "the schema is a draft, learned from the data, so measurements by it are not "
+                "private; replace it by public knowledge, or say private=False"
+            )
+        if self.neighbours not in get_args(Neighbours):
+            raise MeasurementError(f"unknown neighbours {self.neighbours!r}")
+        object.__setattr__(self, "rows", check_rows(self.rows))
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """For every query, the noisy share of rows, â in the paper. It may leave [0, 1]."""
+        return self.counts / self.rows
+
+    @property
+    def variances(self) -> NDArray[np.float64]:
+        """For every query, the variance of its share."""
+        return np.repeat((self.scales / self.rows) ** 2, self.workload.group_sizes)
+
+    def __add__(self, other: object) -> Measurements:
+        if not isinstance(other, Measurements):
+            return NotImplemented
+        if (self.rows, self.neighbours) != (other.rows, other.neighbours):
+            raise MeasurementError("measurements of different tables cannot be joined")
+        return Measurements(
+            self.workload + other.workload,
+            np.concatenate([self.counts, other.counts]),
+            np.concatenate([self.scales, other.scales]),
+            self.rows,
+            self.charges + other.charges,
+            self.private and other.private,
+            self.neighbours,
+        )
+
+    def __repr__(self) -> str:
+        private = "" if self.private else ", NOT private"
+        return f"<Measurements of {self.workload.num_groups:,} groups{private}>"
+
+    @classmethod
+    def from_marginals(
+        cls,
+        schema: Schema,
+        rows: int,
+        evidence: Iterable[tuple[Sequence[str], Any, float]],
+        *,
+        private: bool,
+        neighbours: Neighbours = "replace-one",
+    ) -> Measurements:
+        """Noisy marginals that were measured elsewhere, to be used together with ours.
+
+        Args:
+            schema: The public schema.
+            rows: The number of rows of the table they come from.
+            evidence: For each marginal its columns (discrete ones), its noisy counts in the order
+                of the columns' values (nulls last), and the standard deviation of its noise.
+            private: Whether they are, which nobody checks; their guarantee is outside our ledger.
+            neighbours: Which tables count as neighbours.
+        """
+        parts = []
+        for columns, values, sigma in evidence:
+            workload = categorical_marginals(schema, sets=[columns])
+            counts = np.asarray(values, dtype=np.float64).ravel()
+            if counts.size != workload.size:
+                raise MeasurementError(
+                    f"the marginal of {' x '.join(columns)} has {workload.size:,} cells, "
+                    f"not {counts.size:,}"
+                )
+            scale = np.array([sigma], dtype=np.float64)
+            parts.append(cls(workload, counts, scale, rows, ("",), private, neighbours))
+        if not parts:
+            raise MeasurementError("no evidence was given")
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        return total
+
+    def save(self, folder: str | Path, before: Before | None = None) -> None:
+        """Write a folder; one that was there is replaced in one step, or stays as it was.
+
+        Args:
+            folder: Where.
+            before: Told the digest of what is about to be seen, if anybody wants to know; see
+                ``publish``.
+        """
+        folder = Path(folder)
+        families, arrays = dump_workload(self.workload)
+        buffer = io.BytesIO()
+        np.savez(buffer, allow_pickle=False, counts=self.counts, scales=self.scales, **arrays)
+        content = buffer.getvalue()
+        digest = hashlib.sha256(content).hexdigest()
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "private": self.private,
+            "rows": self.rows,
+            "neighbours": self.neighbours,
+            "charges": list(self.charges),
+            "schema": self.workload.schema.to_toml(),
+            "families": families,
+            "arrays": f"arrays-{digest[:16]}.npz",
+            "arrays_sha256": digest,
+        }
+        document["sha256"] = _checksum(document)
+        try:
+            durable_files.make_folder(folder)
+            old = _arrays_named(folder)
+            durable_files.write(folder / f"arrays-{digest[:16]}.npz", content)
+            durable_files.publish(
+                folder / "measurements.json", to_json(document), before or (lambda _: None)
+            )
+        except OSError as error:
+            raise MeasurementError(f"{folder}: cannot be written: {error.strerror}") from None
+        except NotKeptError:
+            Measurements.tidy(folder)
+            raise
+        if old is not None and old != document["arrays"]:
+            with suppress(OSError):  # the new ones are in place, whatever happens to the old
+                (folder / old).unlink()
+
+    @staticmethod
+    def tidy(folder: str | Path) -> None:
+        """Remove what a save that did not come to its end left in a folder.
+
+        It may be a whole draw of noise. Who draws again must not leave the first one about.
+        What was about to be seen must have been shown or thrown away before (see ``recover``).
+        """
+        folder = Path(folder)
+        named = _arrays_named(folder)
+        if named is None and (folder / "measurements.json").exists():
+            raise MeasurementError(f"{folder}: measurements.json cannot be read")
+        try:
+            for path in [*folder.glob("arrays-*.npz"), *folder.glob(".*.tmp")]:
+                mine = ARRAYS.fullmatch(path.name) or durable_files.TEMPORARY.fullmatch(path.name)
+                if mine and path.name != named:
+                    path.unlink()
+        except OSError as error:
+            raise MeasurementError(f"{folder}: cannot be tidied: {error.strerror}") from None
+
+    @staticmethod
+    def files(folder: str | Path) -> list[str]:
+        """The names of the files that ``save`` wrote; the document of the folder must be whole."""
+        try:
+            return ["measurements.json", str(_document_of(Path(folder))["arrays"])]
+        except (OSError, *UNSOUND) as error:
+            raise MeasurementError(f"{folder}/measurements.json: cannot be read: {error}") from None
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Measurements:
+        """Read what ``save`` wrote, and refuse anything else."""
+        folder = Path(folder)
+        path = folder / "measurements.json"
+        try:
+            document = _document_of(folder)
+            arrays = folder / document["arrays"]
+            content = read_file(arrays, MAX_ARRAYS)
+            if hashlib.sha256(content).hexdigest() != document["arrays_sha256"]:
+                raise MeasurementError(f"{arrays}: was changed or is torn")
+            values = load_arrays(content, f"counts|scales|{ARRAY_NAMES}")
+            schema = Schema.from_toml(document["schema"])
+            return cls(
+                load_workload(schema, document["families"], values),
+                values["counts"],
+                values["scales"],
+                document["rows"],
+                tuple(document["charges"]),
+                document["private"],
+                document["neighbours"],
+            )
+        except FileNotFoundError as error:
+            raise MeasurementError(f"{error.filename}: no such file") from None
+        except OSError as error:
+            raise MeasurementError(f"{folder}: cannot be read: {error.strerror}") from None
+        except UNSOUND as error:
+            raise MeasurementError(f"{path}: not whole: {error}") from None
+
+
+def measure(
+    exact: ExactAnswers,
+    groups: Sequence[int] | Selection,
+    units: Sequence[int],
+    *,
+    accountant: Accountant,
+    noise: NoiseSource,
+    neighbours: Neighbours = "replace-one",
+    rows: int | NoisyTotal | None = None,
+) -> Measurements:
+    """Measure some groups with noise, each with its share of the budget.
+
+    Args:
+        exact: The exact answers to a workload.
+        groups: Which of its groups, or a selection of them.
+        units: For each, its share of the budget.
+        accountant: Charged before any noise is drawn.
+        noise: Where the noise comes from.
+        neighbours: Which tables count as neighbours.
+        rows: The number of rows to state; the table's own, which "replace-one" makes public, by
+            default. Under "add-remove" it must be given, as measured.
+    """
+    # Whatever is wrong is found before the charge.
+    private = noise.private
+    if isinstance(groups, Selection):
+        private &= groups.private
+        groups = groups.groups
+    if isinstance(rows, NoisyTotal):
+        private &= rows.private
+        rows = rows.rows
+    if rows is None:
+        if neighbours != "replace-one":
+            raise MeasurementError("under add-remove the number of rows is private: measure it")
+        rows = exact.rows
+    rows = check_rows(rows)
+    chosen = group_numbers(groups, exact.workload.num_groups)
+    if len(units) != len(chosen):
+        raise MeasurementError(f"{len(chosen):,} groups need as many shares, not {len(units):,}")
+    order = np.argsort(chosen).tolist()
+    chosen = chosen[order]
+    noisy = release_counts(
+        exact,
+        chosen.tolist(),
+        [operator.index(units[place]) for place in order],
+        accountant=accountant,
+        noise=noise,
+        neighbours=neighbours,
+    )
+    return Measurements(
+        exact.workload.select(chosen),
+        noisy.counts.astype(np.float64),
+        noisy.scales,
+        rows,
+        (noisy.charge,) * len(chosen),
+        private,
+        neighbours,
+    )
+
+
+def check_rows(rows: Any) -> int:
+    """A number of rows, of any whole make."""
+    try:
+        number = operator.index(rows)
+    except TypeError:
+        number = 0
+    if isinstance(rows, bool) or not 1 <= number <= MAX_ROWS:
+        raise MeasurementError(f"rows must be a whole number of at least 1, not {rows!r:.50}")
+    return number
+
+
+def _checksum(document: dict[str, Any]) -> str:
+    """A checksum of all but itself. It shows damage; it does not stop a forger."""
+    rest = {key: value for key, value in document.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def _document_of(folder: Path) -> dict[str, Any]:
+    """The document of a folder: of our format, whole, and naming a file of arrays beside it."""
+    path = folder / "measurements.json"
+    document: dict[str, Any] = parse_json(read_file(path, MAX_DOCUMENT))
+    if document["format"] != FORMAT or document["version"] != VERSION:
+        raise MeasurementError(
+            f"{path}: expected {FORMAT!r} of version {VERSION}, "
+            f"found {document['format']!r:.80} of version {document['version']!r:.80}"
+        )
+    if document["sha256"] != _checksum(document):
+        raise MeasurementError(f"{path}: was changed or is torn")
+    if not ARRAYS.fullmatch(document["arrays"]):
+        raise MeasurementError(f"{path}: names {document['arrays']!r:.80} as its file of arrays")
+    return document
+
+
+def _arrays_named(folder: Path) -> str | None:
+    """The file of arrays that the folder's document names, if the document is whole."""
+    try:
+        named: str = _document_of(folder)["arrays"]
+    except (OSError, MeasurementError, *UNSOUND):
+        return None
+    return named

@@ -1,0 +1,182 @@
+"""Candidates: what MST and AIM may measure, from the questions; public, and found before all else.
+
+Both measure marginals of columns that nobody need have asked for as such: every column by itself,
+pairs of a triple's columns. A part of a marginal has the parts of its tables, so that a numeric
+column keeps the ranges or the levels of the tree that the questions have for it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+from private_gsd.errors import WorkloadError, of_kind
+from private_gsd.projection.atoms import Atoms
+from private_gsd.projection.denoising.chow_liu import Trees
+from private_gsd.projection.protocol import KINDS
+from private_gsd.workloads import Marginals, Workload
+from private_gsd.workloads.tables import Marginal, tables_asked
+
+if TYPE_CHECKING:
+    from private_gsd.mechanisms.base import Mechanism
+    from private_gsd.projection import Projector
+    from private_gsd.workloads.features import Feature
+
+    Scope = tuple[int, ...]
+    # For each set of columns, its tables in order; the values mean nothing.
+    Parts = dict[Scope, dict[tuple[Feature, ...], None]]
+
+# Pairs of more cells than this are not candidates of MST.
+MOST_PAIR_CELLS = 2**20
+# The parts of a marginal of more columns than this are not looked for.
+MOST_COLUMNS = 8
+SELECTIVE = ("mst", "aim")
+# Those that measure all they will in one step.
+AT_ONCE = ("one-shot", "layered")
+
+
+def measurable(mechanism: Mechanism, workload: Workload) -> Workload:
+    """What a mechanism may measure for some questions; single columns come first.
+
+    One-shot and adaptive measure the questions themselves. Layered takes them and every pair of
+    columns that a marginal of more has. MST takes every column that they ask of,
+    and every pair of them (of at most so many cells). AIM takes the questions and all their parts.
+    """
+    if mechanism.name == "layered":
+        return _with_pairs(workload)
+    if mechanism.name not in SELECTIVE:
+        return workload
+    for family in workload.families:
+        if not isinstance(family, Marginals):
+            raise WorkloadError(
+                f"the mechanism {mechanism.name!r} cannot measure "
+                f"{KINDS.get(type(family), type(family).__name__)} (such as {family.describe(0)}); "
+                "it measures marginals. Leave them out, or use the mechanism one-shot or adaptive"
+            )
+    parts = _parts(workload)
+    if mechanism.name == "mst":
+        parts = _pairs(workload, parts)
+    ordered = sorted(parts, key=lambda scope: (len(scope), scope))
+    groups = [Marginal(tuple(parts[scope])) for scope in ordered]
+    return Workload(workload.schema, (Marginals(workload.schema, groups),))
+
+
+def is_picky(
+    projector: Projector,
+    mechanism: Mechanism,
+    workload: Workload,
+    outside: Workload | None = None,
+) -> bool:
+    """Whether a selection must look at what a projector can take with what was measured.
+
+    Args:
+        projector: The projector.
+        mechanism: What selects.
+        workload: What may be measured.
+        outside: What was measured elsewhere, and is used as well.
+    """
+    if not projector.limited:
+        asked = workload if outside is None else workload + outside
+        return mechanism.name in SELECTIVE and projector.misfit(asked) is not None
+    if mechanism.name != "mst" or outside is not None:
+        return True
+    # A graphical model of a tree has the cells of its pairs. If that fits of the tree with the most
+    # of them, it fits of any; and one look spares thousands.
+    sizes = Atoms.of(workload.schema, tables_asked(workload)).sizes
+    scopes = scopes_of(workload)
+    columns = single_columns(workload)
+    pairs = sorted(
+        range(columns, len(scopes)),
+        key=lambda pair: -math.prod(sizes[place] for place in scopes[pair]),
+    )
+    trees = Trees()
+    largest = [pair for pair in pairs if trees.join(scopes[pair])]
+    return projector.misfit(workload.select([*range(columns), *largest])) is not None
+
+
+def scopes_of(workload: Workload) -> list[Scope]:
+    """The columns of each group of marginals, by their positions."""
+    return [tuple(sorted(order)) for order in _orders(workload)]
+
+
+def single_columns(workload: Workload) -> int:
+    """How many of the groups, the first ones, are of a single column."""
+    return sum(len(scope) == 1 for scope in scopes_of(workload))
+
+
+def _parts(workload: Workload) -> Parts:
+    """The questions and all their parts, each once."""
+    parts: Parts = {}
+    # A question keeps the order of its columns, and so its name.
+    orders = {tuple(sorted(order)): order for order in reversed(_orders(workload))}
+    for family in workload.families:
+        for group in of_kind(Marginals, family).groups:
+            if len(group.positions) > MOST_COLUMNS:
+                names = " x ".join(workload.schema.names[place] for place in group.positions)
+                raise WorkloadError(
+                    f"the marginal of {names} has more than {MOST_COLUMNS} columns, too many to "
+                    "look for its parts; measure it one-shot or adaptively"
+                )
+            for table in group.tables:
+                feature_of = {feature.position: feature for feature in table}
+                for number in range(1, len(table) + 1):
+                    for scope in itertools.combinations(sorted(feature_of), number):
+                        part = tuple(feature_of[place] for place in orders.get(scope, scope))
+                        parts.setdefault(scope, {})[part] = None
+    return parts
+
+
+def _with_pairs(workload: Workload) -> Workload:
+    """The questions, and the pairs in marginals of more columns that are not asked themselves."""
+    asked = set(scopes_of(workload))
+    pairs: Parts = {}
+    for family in workload.families:
+        if not isinstance(family, Marginals):
+            continue
+        for group in family.groups:
+            if len(group.positions) < 3:
+                continue
+            for table in group.tables:
+                for pair in itertools.combinations(table, 2):
+                    scope = tuple(sorted(feature.position for feature in pair))
+                    if scope not in asked:
+                        pairs.setdefault(scope, {})[pair] = None
+    if not pairs:
+        return workload
+    groups = [Marginal(tuple(tables)) for tables in pairs.values()]
+    return workload + Workload(workload.schema, (Marginals(workload.schema, groups),))
+
+
+def _orders(workload: Workload) -> list[Scope]:
+    """The columns of each question, in its own order."""
+    return [
+        group.positions
+        for family in workload.families
+        if isinstance(family, Marginals)
+        for group in family.groups
+    ]
+
+
+def _pairs(workload: Workload, parts: Parts) -> Parts:
+    """Single columns and all pairs of them."""
+    singles: Parts = {scope: tables for scope, tables in parts.items() if len(scope) == 1}
+    found: Parts = dict(singles)
+    for (one,), (other,) in itertools.combinations(sorted(singles), 2):
+        tables = parts.get((one, other))
+        if tables is None:  # nobody asks: level by level, the one with fewer stays at its last
+            mine, yours = ([table[0] for table in singles[(each,)]] for each in (one, other))
+            deepest = range(max(len(mine), len(yours)))
+            tables = {
+                (mine[min(level, len(mine) - 1)], yours[min(level, len(yours) - 1)]): None
+                for level in deepest
+            }
+        if Marginal(tuple(tables)).size <= MOST_PAIR_CELLS:
+            found[(one, other)] = tables
+    if len(found) == len(singles):
+        names = ", ".join(workload.schema.names[place] for (place,) in sorted(singles))
+        raise WorkloadError(
+            f"the mechanism 'mst' needs a pair of columns, of at most {MOST_PAIR_CELLS:,} cells, "
+            f"and the workload asks of {names} alone"
+        )
+    return found

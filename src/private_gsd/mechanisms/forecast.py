@@ -1,0 +1,241 @@
+"""Forecast: what a run would measure, how well and how long it would take. Nothing is spent."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from private_gsd.mechanisms import SELECTIVE, count_and_rest, expected, single_columns
+from private_gsd.privacy.budget import units_to_rho
+from private_gsd.privacy.noise import gaussian_scale
+from private_gsd.projection.denoising.denoise import rows_drawn
+from private_gsd.schema import Categorical
+from private_gsd.system.markup import html_table
+from private_gsd.system.memory import BASE, require_room
+from private_gsd.workloads import Conjunctions, Marginals
+
+if TYPE_CHECKING:
+    from private_gsd.mechanisms import Expected, Mechanism
+    from private_gsd.privacy.budget import Budget
+    from private_gsd.workloads import Neighbours, Workload
+
+
+# As many groups as a notebook shows.
+SHOWN = 12
+# How often each row of the tables is visited that are drawn to smooth marginals, about: two at a
+# time, 15 or 25 sweeps, six or seven times, half of them for single columns alone.
+SMOOTHING_VISITS = 120
+
+
+def require_memory(workload: Workload, rows: int) -> None:
+    """Refuse a synthetic table that does not fit into memory.
+
+    Args:
+        workload: What may be measured.
+        rows: How many rows it has.
+    """
+    require_room(
+        rows,
+        _base(workload),
+        _row(workload),
+        "a synthetic table",
+        "take at most {fits} rows (--rows), or a larger machine",
+    )
+
+
+def _base(workload: Workload) -> float:
+    return BASE + 60 * workload.size
+
+
+def _row(workload: Workload) -> float:
+    """Bytes of a synthetic row: 24 a value were measured while it is searched for and written.
+
+    Texts are written out for every row in the end.
+    """
+    texts = [
+        max(len(str(value).encode()) for value in column.values)
+        for column in workload.schema
+        if isinstance(column, Categorical)
+    ]
+    return 28 * len(workload.schema) + sum(texts)
+
+
+class GroupForecast(NamedTuple):
+    """What measuring one group would give.
+
+    Attributes:
+        name: The group in words.
+        queries: How many queries it has.
+        rho: Its part of the budget.
+        noise: The standard deviation of the noise on each of its counts, in rows.
+        error: The mean error of one of its answers as measured, as a share of the rows. What the
+            search makes of all answers together is usually better.
+        largest: The largest error among its answers, about.
+    """
+
+    name: str
+    queries: int
+    rho: float
+    noise: float
+    error: float
+    largest: float
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A run before it is made.
+
+    Attributes:
+        workload: What may be measured: the questions, and with some mechanisms their parts.
+        mechanism: How the budget would be spent.
+        budget: The budget.
+        neighbours: Which tables count as neighbours.
+        people: The number of rows of the table, which is public, or a public guess.
+        rows: The number of synthetic rows.
+        asked: The questions.
+        guessed: Whether the number of rows is a guess.
+    """
+
+    workload: Workload
+    mechanism: Mechanism
+    budget: Budget
+    neighbours: Neighbours
+    people: int
+    rows: int
+    asked: Workload
+    guessed: bool = False
+
+    @cached_property
+    def expected(self) -> Expected:
+        """What the mechanism would do."""
+        return expected(self.mechanism, self.workload, self.asked, self.budget, self.neighbours)
+
+    @property
+    def groups(self) -> list[GroupForecast]:
+        """Every group; where groups are selected, as it would be if it were selected."""
+        units = self.expected.units
+        squares = self.workload.squared_sensitivities(self.neighbours).tolist()
+        pairs = list(zip(squares, units, strict=True))
+        how = self.budget.conversion
+        known = {pair: gaussian_scale(pair[0] or 1.0, pair[1], how) for pair in set(pairs)}
+        scales = [known[pair] for pair in pairs]
+        units_of = self.workload.units.tolist()
+        return [
+            GroupForecast(
+                self.workload.describe(group),
+                int(queries),
+                units_to_rho(units[group]),
+                scales[group],
+                # How far from zero a normal variable is on average, and the largest of many.
+                scales[group] / units_of[group] * math.sqrt(2 / math.pi) / self.people,
+                scales[group]
+                / units_of[group]
+                * math.sqrt(2 * math.log(2 * int(queries)))
+                / self.people,
+            )
+            for group, queries in enumerate(self.workload.group_sizes)
+        ]
+
+    @property
+    def epochs(self) -> int:
+        """How many searches the run makes; of AIM, at most."""
+        return self.expected.searches
+
+    @property
+    def selecting(self) -> float:
+        """The scale of the noise that selecting adds to an error in rows; 0 for one-shot."""
+        return self.expected.selecting
+
+    @property
+    def counting(self) -> float:
+        """The noise on the number of rows; 0 where that is public."""
+        units, _ = count_and_rest(self.budget, self.neighbours)
+        return gaussian_scale(1.0, units, self.budget.conversion) if units else 0.0
+
+    @property
+    def seconds(self) -> float:
+        """About how long the searches take on one core, within a factor of two or three.
+
+        Each value of the synthetic table is visited some twenty times, and a visit looks at every
+        table, prefix and halfspace that its column is in. See docs/benchmarks.md.
+        """
+        looks = 0.0
+        for family in self.workload.families:
+            if isinstance(family, Marginals):
+                looks += sum(len(features) for group in family.groups for features in group.tables)
+            elif isinstance(family, Conjunctions):
+                looks += 0.2 * len(family.category) * (1 + family.numbers.shape[1])
+            else:
+                looks += 0.2 * float(family.group_sizes.sum()) * len(self.workload.schema)
+        # A search fits what was measured so far: where groups are selected, few of all.
+        taken = float(self.workload.num_groups)
+        if self.mechanism.name == "adaptive":
+            taken = (self.epochs + 1) / 2 * self.mechanism.groups
+        elif self.mechanism.name in SELECTIVE:
+            columns = single_columns(self.workload)
+            taken = columns + (columns if self.mechanism.name == "mst" else self.epochs / 2)
+        share = min(taken / self.workload.num_groups, 1.0)
+        visits = 20 * self.rows
+        if any(isinstance(family, Marginals) for family in self.workload.families):
+            visits += SMOOTHING_VISITS * self._rows_drawn
+        return 0.1 * self.epochs + visits * looks * 8e-9 * share * self.epochs
+
+    @property
+    def _rows_drawn(self) -> int:
+        """How many rows a table has that is drawn to smooth marginals."""
+        orders = [
+            len(features)
+            for family in self.workload.families
+            if isinstance(family, Marginals)
+            for group in family.groups
+            for features in group.tables
+        ]
+        noise = min(group.error for group in self.groups) / math.sqrt(2 / math.pi)
+        return rows_drawn(noise, max(orders))
+
+    @property
+    def bytes(self) -> float:
+        """About how much memory the run takes."""
+        return _base(self.workload) + self.rows * _row(self.workload)
+
+    def _repr_html_(self) -> str:
+        worst = sorted(self.groups, key=lambda group: (-group.noise, -group.queries))[:SHOWN]
+        return html_table(
+            f"Plan: {self.workload.size:,} queries in {self.workload.num_groups:,} groups, "
+            f"{self.mechanism.name}, epsilon = {self.budget.epsilon:.4g}; {len(worst)} groups "
+            "with the most noise",
+            ("group", "queries", "rho", "noise, rows", "mean error", "largest"),
+            [
+                (
+                    group.name,
+                    f"{group.queries:,}",
+                    f"{group.rho:.3g}",
+                    f"{group.noise:,.4g}",
+                    f"{group.error:.3%}",
+                    f"{group.largest:.2%}",
+                )
+                for group in worst
+            ],
+        )
+
+    def document(self) -> dict[str, object]:
+        """For JSON."""
+        return {
+            "rows": self.people,
+            "rows_are_a_guess": self.guessed,
+            "queries": self.workload.size,
+            "groups": [group._asdict() for group in self.groups],
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "rho": self.budget.rho,
+            "neighbours": self.neighbours,
+            "mechanism": self.mechanism.name,
+            "epochs": self.epochs,
+            "selection_noise_rows": self.selecting,
+            "count_noise_rows": self.counting,
+            "synthetic_rows": self.rows,
+            "seconds": self.seconds,
+            "bytes": self.bytes,
+        }

@@ -1,0 +1,341 @@
+"""The ledger's file: how it is made, recognised and opened, and what its troubles are called."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import sqlite3
+import sys
+from contextlib import closing, contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from private_gsd.errors import LedgerError
+from private_gsd.privacy.budget import GAUSSIANS, INSECURE
+from private_gsd.privacy.ledger.chain import BrokenChainError, verify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from private_gsd.privacy.ledger.chain import Link
+
+APPLICATION_ID = 0x4753444C  # "GSDL"
+VERSION = 4
+BUSY_SECONDS = 30.0
+# A ledger that is being made.
+_DRAFT = re.compile(r"\.private-gsd-[0-9a-f]{16}")
+
+_GROWS = "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
+
+
+def _only_grow(table: str, same: str) -> str:
+    """Triggers that refuse to change or remove a row, or to put one in the place of the same."""
+    # INSERT OR REPLACE removes rows without asking the triggers for DELETE, hence that for INSERT.
+    return f"""
+CREATE TRIGGER {table}_update BEFORE UPDATE ON {table} {_GROWS};
+CREATE TRIGGER {table}_delete BEFORE DELETE ON {table} {_GROWS};
+CREATE TRIGGER {table}_replace BEFORE INSERT ON {table}
+    WHEN EXISTS (SELECT 1 FROM {table} WHERE {same}) {_GROWS};"""
+
+
+def _schema() -> str:
+    """All that a ledger has before its first dataset."""
+    return f"""
+BEGIN;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {VERSION};
+CREATE TABLE datasets (
+    name TEXT PRIMARY KEY NOT NULL CHECK (length(name) > 0),
+    units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units > 0),
+    delta REAL NOT NULL CHECK (delta > 0 AND delta < 1),
+    conversion TEXT NOT NULL CHECK (conversion IN ('tight', 'paper', 'gaussian')),
+    neighbours TEXT NOT NULL CHECK (neighbours IN ('replace-one', 'add-remove')),
+    at TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE charges (
+    id INTEGER PRIMARY KEY CHECK (id > 0),
+    dataset TEXT NOT NULL REFERENCES datasets (name),
+    run TEXT NOT NULL,
+    at TEXT NOT NULL,
+    mechanism TEXT NOT NULL,
+    groups TEXT NOT NULL,
+    units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units > 0)
+);
+CREATE TABLE runs (
+    run TEXT PRIMARY KEY NOT NULL,
+    dataset TEXT NOT NULL REFERENCES datasets (name),
+    units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units > 0),
+    at TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE given_back (
+    run TEXT PRIMARY KEY NOT NULL REFERENCES runs (run),
+    at TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE steps (
+    charge INTEGER PRIMARY KEY REFERENCES charges (id),
+    run TEXT NOT NULL REFERENCES runs (run),
+    step TEXT NOT NULL,
+    UNIQUE (run, step)
+);
+CREATE TABLE attempts (
+    id INTEGER PRIMARY KEY CHECK (id > 0),
+    charge INTEGER NOT NULL REFERENCES charges (id),
+    attempt TEXT NOT NULL,
+    at TEXT NOT NULL
+);
+CREATE TABLE kept (
+    charge INTEGER PRIMARY KEY REFERENCES charges (id),
+    digest TEXT NOT NULL,
+    at TEXT NOT NULL
+);
+CREATE TABLE chain (
+    id INTEGER PRIMARY KEY CHECK (id > 0),
+    entry TEXT NOT NULL,
+    digest TEXT NOT NULL
+);
+{_only_grow("datasets", "name = NEW.name")}
+{_only_grow("charges", "id = NEW.id")}
+{_only_grow("runs", "run = NEW.run")}
+{_only_grow("given_back", "run = NEW.run")}
+{_only_grow("steps", "charge = NEW.charge OR (run = NEW.run AND step = NEW.step)")}
+{_only_grow("attempts", "id = NEW.id")}
+{_only_grow("kept", "charge = NEW.charge")}
+{_only_grow("chain", "id = NEW.id")}
+CREATE TRIGGER charges_total BEFORE INSERT ON charges
+    WHEN NEW.units > coalesce((SELECT units FROM datasets WHERE name = NEW.dataset), 0)
+        - coalesce((SELECT sum(units) FROM charges WHERE dataset = NEW.dataset), 0)
+    BEGIN SELECT RAISE(ABORT, 'over the total'); END;
+CREATE TRIGGER charges_gaussian BEFORE INSERT ON charges
+    WHEN NEW.mechanism NOT IN {GAUSSIANS}
+        AND EXISTS (SELECT 1 FROM datasets WHERE name = NEW.dataset AND conversion = 'gaussian')
+    BEGIN SELECT RAISE(ABORT, 'not Gaussian'); END;
+CREATE TRIGGER charges_seeded BEFORE INSERT ON charges
+    WHEN EXISTS (SELECT 1 FROM charges WHERE dataset = NEW.dataset
+        AND (instr(mechanism, '{INSECURE}') > 0) <> (instr(NEW.mechanism, '{INSECURE}') > 0))
+    BEGIN SELECT RAISE(ABORT, 'seeded noise beside other noise'); END;
+COMMIT;
+"""
+
+
+DAMAGED = (
+    "the ledger is damaged{}. Release nothing more of its datasets. Put back a copy from after the "
+    "last charge: privacy.json of every release lists charges that it must have. If there is none, "
+    "take the whole budget as spent"
+)
+_CAUSES = {
+    sqlite3.SQLITE_BUSY: f"another process kept it locked for {BUSY_SECONDS:g} seconds; "
+    "try again when that is done",
+    sqlite3.SQLITE_FULL: "the disk is full; make room and try again",
+    sqlite3.SQLITE_IOERR: "the disk could not be read or written; is it full, or failing?",
+    sqlite3.SQLITE_READONLY: "it is read-only, or was opened only to be read; make it and its "
+    "folder writable",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened, or its folder cannot be written to, where "
+    "SQLite keeps a -journal while it writes; make both writable, or only look, with 'private-gsd "
+    "ledger show' or read_only=True",
+    sqlite3.SQLITE_CORRUPT: DAMAGED.format(""),
+    sqlite3.SQLITE_NOTADB: "not a ledger, or a damaged one; choose another file",
+}
+
+
+def create_file(file: Path, path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
+    """Make a ledger. Other processes, and a crash, see the whole of it or nothing.
+
+    Args:
+        file: The file.
+        path: What the user calls it.
+        fill: Puts in what it has from its first moment on.
+    """
+    journal = _beside(file, "-journal")
+    if journal.exists():  # SQLite would apply it to the new file
+        if file.exists():
+            return  # another process made it meanwhile, and it is that one's
+        raise LedgerError(
+            f"{journal}: part of a ledger whose other part, {file.name}, is missing; put that "
+            "back, or move this one away"
+        )
+    if not file.parent.is_dir():
+        raise LedgerError(f"{path}: there is no folder {path.parent}; make it first")
+    if _DRAFT.fullmatch(file.name):
+        raise LedgerError(f"{path}: is a name for a ledger that is being made; choose another")
+    draft = file.with_name(f".private-gsd-{secrets.token_hex(8)}")
+    try:
+        with closing(_connect(draft, "mode=rwc")) as connection:
+            _set_durable(connection)
+            connection.executescript(_schema())
+            fill(connection)
+        os.link(draft, file)
+    except FileExistsError:
+        pass  # another process made it meanwhile
+    finally:
+        for suffix in ("", "-journal"):
+            _beside(draft, suffix).unlink(missing_ok=True)
+
+
+def check_kind(file: Path, path: Path) -> None:
+    """Refuse what is no ledger of ours, without changing it or leaving anything beside it."""
+    # Not by reading the file ourselves: closing it would drop the locks that SQLite may hold on it
+    # in this process. "immutable" leaves a -journal alone, and the two numbers stand in the file
+    # from its first moment. With "writable_schema", a file that is short because another process
+    # is writing it right now, or died in doing so, is not yet called damaged.
+    with closing(_connect(file, "mode=ro&immutable=1")) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        (kind,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if kind != APPLICATION_ID:
+        raise LedgerError(f"{path}: not a ledger; choose another file")
+    if version != VERSION:
+        raise LedgerError(
+            f"{path}: a ledger of version {version}, and this private-gsd knows {VERSION}; use "
+            f"{'a newer' if version > VERSION else 'the'} private-gsd"
+            f"{'' if version > VERSION else ' that made it'}"
+        )
+
+
+def open_file(file: Path, path: Path, read_only: bool) -> tuple[sqlite3.Connection, Link]:
+    """Open a ledger, to be written or only to be read; and the end of its chain."""
+    if not read_only:
+        _require_one_name(file, path)
+    # For reading, too, the file is opened to be written if it can be: what a process that died has
+    # left half written can then be undone. SQLite by itself makes do with reading.
+    connection = _connect(file, "mode=rw")
+    try:
+        _set_durable(connection)
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        if read_only:
+            connection.execute("PRAGMA query_only = ON")
+        elif connection.execute("PRAGMA journal_mode = DELETE").fetchone() != ("delete",):
+            raise LedgerError(f"{path}: cannot be given a rollback journal; is it in use?")
+        connection.execute("BEGIN")
+        end = _verified(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.close()
+        raise
+    return connection, end
+
+
+def identity(file: Path) -> tuple[int, int]:
+    """Which file it is, whatever its name."""
+    found = file.stat()
+    return found.st_dev, found.st_ino
+
+
+def _require_one_name(file: Path, path: Path) -> None:
+    """Refuse a file with a second name: under each, SQLite would look for another -journal.
+
+    What a process that died half-way left to be undone is in there.
+    """
+    if file.stat().st_nlink > 1:
+        # A process that died making it may have left its draft, which is the same file.
+        for draft in file.parent.glob(".private-gsd-*"):
+            with suppress(OSError):
+                ours = _DRAFT.fullmatch(draft.name) and draft != file
+                if ours and identity(draft) == identity(file):
+                    draft.unlink()
+    if file.stat().st_nlink > 1:
+        raise LedgerError(f"{path}: the file has a second name (a hard link); remove that one")
+    if file in mount_points(path):
+        raise LedgerError(
+            f"{path}: the file itself is mounted here, and so has another name elsewhere; mount "
+            "the folder that it is in, and use it there"
+        )
+
+
+def mount_points(path: Path) -> set[Path]:
+    """Where something is mounted.
+
+    Args:
+        path: Whose business it is, for the message.
+    """
+    if sys.platform != "linux":  # elsewhere files are not mounted
+        return set()
+    try:
+        lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    except OSError as error:
+        raise LedgerError(
+            f"{path}: /proc/self/mountinfo cannot be read, and so nobody knows whether the file "
+            "has another name; make /proc visible"
+        ) from error
+    # The fifth field; spaces, tabs, line ends and backslashes in it are written in octal.
+    escaped = re.compile(rb"\\([0-7]{3})")
+    return {
+        Path(os.fsdecode(escaped.sub(lambda code: bytes([int(code[1], 8)]), line.split()[4])))
+        for line in lines
+    }
+
+
+def _connect(file: Path, options: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{file.as_uri()}?{options}",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,  # transactions begin and end where we say
+        check_same_thread=False,
+    )
+    # A text that is damaged can be read, and held against the chain.
+    connection.text_factory = lambda text: text.decode(errors="surrogateescape")
+    return connection
+
+
+def _set_durable(connection: sqlite3.Connection) -> None:
+    """Have a commit be on the disk when it returns.
+
+    With a rollback journal a commit is the removal of the journal, and only EXTRA waits for that.
+    """
+    connection.execute("PRAGMA synchronous = EXTRA")
+    connection.execute("PRAGMA fullfsync = ON")  # macOS: the disk, not its cache
+
+
+def _verified(connection: sqlite3.Connection) -> Link:
+    """The end of the chain of a ledger that is whole."""
+    (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if found != "ok":
+        raise BrokenChainError(f"SQLite says: {found}")
+    if _objects(connection) != _own_objects():
+        raise BrokenChainError("its tables or triggers are not those of a ledger")
+    return verify(connection)
+
+
+def _objects(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
+    # Statistics that a tool has made (ANALYZE) do no harm.
+    query = (
+        "SELECT type, name, tbl_name, sql FROM sqlite_master "
+        "WHERE name NOT LIKE 'sqlite\\_stat%' ESCAPE '\\' ORDER BY name"
+    )
+    return connection.execute(query).fetchall()
+
+
+@cache
+def _own_objects() -> list[tuple[str, ...]]:
+    """The tables and triggers of every ledger: one without its triggers is not trusted."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.executescript(_schema())
+        return _objects(connection)
+
+
+@contextmanager
+def told(path: Path, after: str = "") -> Iterator[None]:
+    """Say in words what went wrong with a file."""
+    try:
+        yield
+    except (BrokenChainError, UnicodeDecodeError) as error:  # the latter in SQLite's own message
+        reason = str(error) if str(error).isprintable() else repr(str(error))
+        raise LedgerError(f"{path}: {DAMAGED.format(f': {reason}')}") from error
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        raise LedgerError(f"{path}: {_CAUSES.get(code, error)}{after}") from error
+    except FileNotFoundError as error:
+        hint = "no such ledger; make one with 'private-gsd ledger create'"
+        raise LedgerError(f"{path}: {hint}") from error
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise LedgerError(f"{path}: not the name of a file: links in a circle") from error
+        raise LedgerError(f"{path}: {error.strerror or error}{after}") from error
+
+
+def _beside(file: Path, suffix: str) -> Path:
+    return file.with_name(file.name + suffix)

@@ -1,0 +1,168 @@
+"""Mechanisms: noise on whole numbers, drawn by OpenDP, and its calibration to ρ-zCDP.
+
+Two mechanisms are all there is: the discrete Gaussian on a vector of counts, and the noisy top-k
+with Gumbel noise on a vector of scores. Both take whole numbers and are OpenDP's own; what is here
+chooses their scale, asks OpenDP what that scale costs, and never settles for more than was charged.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from opendp.domains import atom_domain, vector_domain
+from opendp.measurements import make_gaussian, make_noisy_top_k
+from opendp.measures import zero_concentrated_divergence
+from opendp.metrics import l2_distance, linf_distance
+from opendp.mod import enable_features
+
+from private_gsd.errors import BudgetError
+from private_gsd.privacy.budget import units_to_rho
+from private_gsd.privacy.conversions import ROUNDING
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from private_gsd.privacy.budget import Conversion
+
+# OpenDP calls all of its mechanisms contributed.
+enable_features("contrib")
+
+# A draw takes about 10 µs. Below this many it is not worth a second thread.
+CHUNK = 4096
+
+
+class NoiseSource(Protocol):
+    """Where noise comes from.
+
+    Attributes:
+        private: Whether what is made with it may be called private.
+    """
+
+    private: bool
+
+    def gaussian(self, counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+        """Counts with discrete Gaussian noise of that scale."""
+
+    def top_k(self, scores: NDArray[np.int64], k: int, scale: float) -> list[int]:
+        """The positions of the k largest scores after Gumbel noise of that scale."""
+
+
+class SecureNoise:
+    """OpenDP's samplers, which draw from the operating system and take no seed."""
+
+    private = True
+
+    def __init__(self, threads: int | None = None) -> None:
+        if threads is not None and threads < 1:
+            raise ValueError(f"threads must be at least 1, not {threads!r}")
+        self._threads = threads or len(os.sched_getaffinity(0))
+
+    def gaussian(self, counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+        """Chunks on threads: OpenDP's calls release the interpreter's lock."""
+        mechanism = gaussian_mechanism(scale)
+        chunks = np.array_split(counts, max(1, min(self._threads, len(counts) // CHUNK)))
+        with ThreadPoolExecutor(self._threads) as pool:
+            noisy = list(pool.map(lambda chunk: np.array(mechanism(chunk), dtype=np.int64), chunks))
+        return np.concatenate(noisy)
+
+    def top_k(self, scores: NDArray[np.int64], k: int, scale: float) -> list[int]:
+        """One call."""
+        return [int(place) for place in selection_mechanism(k, scale)(scores)]
+
+
+class InsecureSeededNoise:
+    """Noise that a seed gives, for tests and experiments. What is made with it is NOT private.
+
+    Anyone who knows the seed can take the noise off again. It rounds floating-point samples, whose
+    law is only close to that of the real mechanisms.
+    """
+
+    private = False
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def gaussian(self, counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+        """Rounded Gaussian noise."""
+        return counts + np.rint(scale * self._rng.standard_normal(len(counts))).astype(np.int64)
+
+    def top_k(self, scores: NDArray[np.int64], k: int, scale: float) -> list[int]:
+        """Gumbel noise."""
+        noisy = scores + scale * self._rng.gumbel(size=len(scores))
+        return [int(place) for place in np.argsort(-noisy, kind="stable")[:k]]
+
+
+@lru_cache(maxsize=64)
+def gaussian_mechanism(scale: float) -> Any:
+    """OpenDP's discrete Gaussian on a vector of int64, L2 sensitivity as float64."""
+    return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)
+
+
+@lru_cache(maxsize=64)
+def selection_mechanism(k: int, scale: float) -> Any:
+    """OpenDP's noisy top-k on a vector of int64 scores, with Gumbel noise for zCDP."""
+    return make_noisy_top_k(
+        vector_domain(atom_domain(T="i64")),
+        linf_distance(T="i64"),
+        zero_concentrated_divergence(),
+        k=k,
+        scale=scale,
+    )
+
+
+def gaussian_scale(squared_sensitivity: float, units: int, conversion: Conversion) -> float:
+    """The least scale at which the discrete Gaussian costs no more than the units.
+
+    The variance is Δ²/2ρ, as where the paper defines the Gaussian mechanism (its one-shot and
+    adaptive mechanisms are written with Δ/2ρ, a slip: the proof needs the square). Where the budget
+    is stated by the curve of Gaussians it is larger by three, so that whole numbers are as good as
+    Gaussian noise that was rounded (see ``curves``). OpenDP is asked what it costs in any case.
+
+    Args:
+        squared_sensitivity: Δ².
+        units: The budget.
+        conversion: How the budget is stated; of what is charged to, never a guess.
+    """
+    rho = _positive(units)
+    # The root is rounded up: a sensitivity must not be claimed smaller than it is.
+    sensitivity = math.nextafter(math.sqrt(squared_sensitivity), math.inf)
+    scale = sensitivity / math.sqrt(2 * rho)
+    if conversion == "gaussian":
+        scale = math.nextafter(math.sqrt(scale**2 + ROUNDING), math.inf)
+    return _least(scale, lambda each: gaussian_mechanism(each).map(sensitivity), rho)
+
+
+def selection_scale(units: int, k: int = 1, sensitivity: int = 1) -> float:
+    """The least scale at which selecting k by whole scores costs no more than the units.
+
+    Gumbel noise of scale 2Δ/ε is the exponential mechanism, which is ε²/8-zCDP; so that the scale
+    is Δ/√(2ρ) for each of the k.
+
+    Args:
+        units: The budget.
+        k: How many are selected.
+        sensitivity: The most that any score can move, Δ.
+    """
+    rho = _positive(units)
+    scale = sensitivity / math.sqrt(2 * rho / k)
+    return _least(scale, lambda each: selection_mechanism(k, each).map(sensitivity), rho)
+
+
+def _least(scale: float, cost: Any, rho: float) -> float:
+    """The scale, a few roundings larger where OpenDP's own, rounded up, bound asks for it."""
+    for _ in range(64):
+        if cost(scale) <= rho:
+            return scale
+        scale *= 1 + 2**-50
+    raise BudgetError(f"no noise scale was found for rho = {rho:g}")
+
+
+def _positive(units: int) -> float:
+    if isinstance(units, bool) or not isinstance(units, int) or units <= 0:
+        raise BudgetError(f"a mechanism needs a budget of at least one unit, not {units!r}")
+    return units_to_rho(units)

@@ -1,0 +1,6 @@
+"""Projection: noisy measurements in, a synthetic table that answers alike out."""
+
+from private_gsd.projection.projectors import NAMES, projector_of
+from private_gsd.projection.protocol import Projection, Projector
+
+__all__ = ["NAMES", "Projection", "Projector", "projector_of"]

@@ -1,0 +1,94 @@
+"""Features of mixed columns: every column as atoms that all measured features can be summed from.
+
+A discrete column's atoms are its values. A numeric column is cut wherever a measured feature cuts
+it, and its atoms are the pieces that hold a value; one that nothing measures is a single atom. A
+null is an atom of its own, the last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from private_gsd.projection.domain import columns_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from private_gsd.kernels.cells import Columns
+    from private_gsd.schema import Schema
+    from private_gsd.workloads.features import Feature
+    from private_gsd.workloads.tables import Asked
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """The columns of a schema, each in atoms.
+
+    Attributes:
+        schema: The public schema.
+        cuts: For each column, where it is cut.
+    """
+
+    schema: Schema
+    cuts: tuple[NDArray[np.float64], ...]
+
+    @classmethod
+    def of(cls, schema: Schema, tables: Sequence[Asked]) -> Atoms:
+        """The atoms that some tables need."""
+        cuts: list[set[float]] = [set() for _ in schema]
+        for feature in {feature for table in tables for feature in table.features}:
+            cuts[feature.position].update(feature.breaks)
+        return cls(schema, tuple(np.array(sorted(each), dtype=np.float64) for each in cuts))
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The values of every atom, with those that hold none."""
+        return columns_of(self.schema, self.cuts)
+
+    @cached_property
+    def kept(self) -> tuple[NDArray[np.int64], ...]:
+        """For each column, which pieces hold a value."""
+        columns = self.columns
+        parts = [
+            slice(columns.starts[place], columns.starts[place + 1])
+            for place in range(len(self.schema))
+        ]
+        return tuple(np.flatnonzero(columns.firsts[part] <= columns.lasts[part]) for part in parts)
+
+    @property
+    def sizes(self) -> list[int]:
+        """The number of atoms of each column."""
+        return [len(each) for each in self.kept]
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each column's atoms begin among all; one more than columns."""
+        return np.concatenate([[0], np.cumsum(self.sizes)])
+
+    def cells(self, feature: Feature) -> NDArray[np.int64]:
+        """The cell of each of a column's atoms; -1 for none."""
+        return feature.cells_of_atoms(self.cuts[feature.position])[self.kept[feature.position]]
+
+    def draw(self, atoms: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+        """Values of some rows of atoms; within an atom each is as likely as another."""
+        columns = self.columns
+        values = np.empty(atoms.shape)
+        for place in range(len(self.schema)):
+            piece = self.kept[place][atoms[:, place]]
+            entries = columns.starts[place] + piece
+            first, last = columns.firsts[entries], columns.lasts[entries]
+            share = rng.random(len(atoms))
+            denominator = columns.denominators[place]
+            if denominator == 0:
+                drawn = np.clip(first * (1 - share) + last * share, first, last)
+            else:
+                steps = np.minimum(first + np.floor(share * (last - first + 1)), last)
+                drawn = steps / denominator
+            values[:, place] = np.where(piece == columns.nulls[place], np.nan, drawn)
+        return values

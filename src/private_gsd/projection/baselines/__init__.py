@@ -1,0 +1,1 @@
+"""The paper's baselines as projectors: RAP, RAP++, GEM and graphical models (PGM)."""

@@ -1,0 +1,101 @@
+"""Mixing: what RAP and GEM share. Each fits a mixture of products; what makes it is its own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from private_gsd.projection.baselines.mixtures import fit_mixture
+from private_gsd.projection.baselines.optional import gradients
+from private_gsd.projection.baselines.products import too_many_products
+from private_gsd.projection.baselines.settings import check_settings
+from private_gsd.projection.protocol import Projection, require_served
+from private_gsd.workloads import Marginals
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from private_gsd.measurements.measurements import Measurements
+    from private_gsd.projection.atoms import Atoms
+    from private_gsd.projection.watch import Callback
+    from private_gsd.workloads import Workload
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixing(ABC):
+    """A projector that fits a mixture of product distributions.
+
+    Attributes:
+        mixtures: How many product distributions, K in the paper.
+        batch: How many queries a step looks at, B.
+        iterations: How many pairs of steps, M.
+        learning_rate: Of Adam.
+    """
+
+    mixtures: int = 1000
+    batch: int = 5000
+    iterations: int = 1000
+    learning_rate: float = 0.03
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """As it is registered."""
+
+    @abstractmethod
+    def begin(self, tools: Any, atoms: Atoms, key: Any) -> tuple[Any, Any]:
+        """The parameters to begin with, and what stays as it is."""
+
+    @staticmethod
+    @abstractmethod
+    def logits(jnp: Any, theta: Any, fixed: Any) -> Any:
+        """The logits of all product distributions, from parameters and what stays."""
+
+    @property
+    def limited(self) -> bool:
+        """A few groups always do together."""
+        return False
+
+    def check(self, workload: Workload) -> None:
+        """Refuse all but marginals."""
+        gradients(self.name)
+        require_served(self.name, workload, (Marginals,))
+
+    def misfit(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
+        """Why there would be too many products."""
+        return too_many_products(workload, self.mixtures)
+
+    def prepare(self, measurements: Measurements, *, rows: int) -> None:  # noqa: B027
+        """JAX compiles for each problem anew, and keeps nothing on the disk."""
+
+    def project(
+        self,
+        measurements: Measurements,
+        *,
+        rows: int,
+        seed: int = 0,
+        start: NDArray[np.float64] | None = None,  # noqa: ARG002
+        threads: int | None = None,  # noqa: ARG002
+        callback: Callback | None = None,
+    ) -> Projection:
+        """Fit the mixture anew, whatever the start, and draw rows; JAX chooses the threads."""
+        tools = gradients(self.name)
+        return fit_mixture(
+            self.name,
+            tools,
+            measurements,
+            lambda atoms, key: self.begin(tools, atoms, key),
+            self.logits,
+            mixtures=self.mixtures,
+            batch=self.batch,
+            iterations=self.iterations,
+            learning_rate=self.learning_rate,
+            rows=rows,
+            seed=seed,
+            callback=callback,
+        )

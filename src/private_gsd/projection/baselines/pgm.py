@@ -1,0 +1,228 @@
+"""PGM: a graphical model of the measured marginals, estimated and sampled by the package mbi.
+
+After McKenna et al. (2019). With the adaptive mechanism, which selects by the exponential
+mechanism, it is the paper's PGM+EM. It serves marginals: of discrete columns, and of numeric ones
+by ranges or trees, which it discretises at their cuts. It cannot serve prefixes, halfspaces,
+conditions in SQL or Python functions. Measurements count by their noise.
+
+The model's tables are over the cliques of a junction tree, and grow exponentially where many
+marginals overlap. A model of more than ``cells`` cells is refused before anything is spent, and the
+adaptive mechanism selects one group at a time, of those with which the model stays small enough.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from private_gsd.errors import SearchError, WorkloadError
+from private_gsd.projection.atoms import Atoms
+from private_gsd.projection.baselines.optional import gradients, graphical_models
+from private_gsd.projection.baselines.settings import check_settings
+from private_gsd.projection.protocol import Projection, checked, require_served
+from private_gsd.projection.watch import Reason, Stopped, Watch
+from private_gsd.workloads import Marginals
+from private_gsd.workloads.tables import Asked, tables_asked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from private_gsd.measurements.measurements import Measurements
+    from private_gsd.projection.watch import Callback
+    from private_gsd.workloads import Workload
+
+# Threads of one process take turns with NumPy's global random numbers.
+_DRAWING = Lock()
+# What mbi does between two words about it.
+AT_ONCE = 50
+
+
+class Summed:
+    """A table of a marginal, summed from a factor over the columns' atoms; for mbi.
+
+    Args:
+        jnp: JAX's NumPy.
+        cells: For each column, the cell of each of its atoms; -1 for none.
+        sizes: For each column, how many cells there are.
+    """
+
+    def __init__(self, jnp: Any, cells: list[NDArray[np.int64]], sizes: list[int]) -> None:
+        self._jnp = jnp
+        self._cells = cells
+        self._sizes = sizes
+
+    def __call__(self, factor: Any) -> Any:
+        """The cells."""
+        table = factor.datavector(flatten=False)
+        for axis, (cells, size) in enumerate(zip(self._cells, self._sizes, strict=True)):
+            first = self._jnp.moveaxis(table, axis, 0)
+            begin = self._jnp.zeros((size, *first.shape[1:]), dtype=table.dtype)
+            summed = begin.at[cells[cells >= 0]].add(first[cells >= 0])
+            table = self._jnp.moveaxis(summed, 0, axis)
+        return table.ravel()
+
+    def op_norm_sq(self) -> float:
+        """The square of the largest singular value: the most atoms that a cell has, together."""
+        return float(np.prod([np.bincount(each[each >= 0]).max() for each in self._cells]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PGM:
+    """The projector "pgm".
+
+    Attributes:
+        iterations: Of mirror descent; mbi goes 50 at a time, so that it is the next such number.
+        cells: The most cells that the model may have.
+    """
+
+    iterations: int = 250
+    cells: int = 10 * 2**20
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    @property
+    def name(self) -> str:
+        """As it is registered."""
+        return "pgm"
+
+    @property
+    def limited(self) -> bool:
+        """The model must not grow too large."""
+        return True
+
+    def check(self, workload: Workload) -> None:
+        """Refuse all but marginals."""
+        graphical_models(self.name)
+        require_served(self.name, workload, (Marginals,))
+
+    def misfit(self, workload: Workload, share: float = 1.0) -> str | None:
+        """Why the model would be too large."""
+        mbi = graphical_models(self.name)
+        tables = tables_asked(workload)
+        domain = _domain(mbi, Atoms.of(workload.schema, tables))
+        tree, _ = mbi.junction_tree.make_junction_tree(domain, _cliques(tables))
+        sizes = {clique: int(domain.size(clique)) for clique in tree.nodes}
+        allowed = int(share * self.cells)
+        if sum(sizes.values()) <= allowed:
+            return None
+        worst = max(sizes, key=lambda clique: sizes[clique])
+        names = " x ".join(workload.schema.names[place] for place in worst)
+        return (
+            f"the graphical model of these {len({t.group for t in tables}):,} marginals would have "
+            f"{sum(sizes.values()):,} cells, more than the {allowed:,} allowed: together they "
+            f"join {names}"
+        )
+
+    def prepare(self, measurements: Measurements, *, rows: int) -> None:
+        """JAX compiles for each problem anew, and keeps nothing on the disk."""
+
+    def project(
+        self,
+        measurements: Measurements,
+        *,
+        rows: int,
+        seed: int = 0,
+        start: NDArray[np.float64] | None = None,  # noqa: ARG002
+        threads: int | None = None,  # noqa: ARG002
+        callback: Callback | None = None,
+    ) -> Projection:
+        """Estimate the model anew, whatever the start, and draw rows; JAX chooses the threads."""
+        rows, seed = checked(measurements, rows, seed)
+        self.check(measurements.workload)
+        mbi = graphical_models(self.name)
+        reason = self.misfit(measurements.workload)
+        if reason is not None:
+            raise WorkloadError(
+                f"{reason}. Measure fewer marginals, or adaptively, or use another projector"
+            )
+        watch = Watch(1.0, None, callback)
+        tables = tables_asked(measurements.workload)
+        atoms = Atoms.of(measurements.workload.schema, tables)
+        with gradients(self.name).jax.enable_x64(True):
+            return self._estimate(mbi, measurements, tables, atoms, rows, seed, watch)
+
+    def _estimate(
+        self,
+        mbi: Any,
+        measurements: Measurements,
+        tables: list[Asked],
+        atoms: Atoms,
+        rows: int,
+        seed: int,
+        watch: Watch,
+    ) -> Projection:
+        domain = _domain(mbi, atoms)
+        asked = [_measurement(mbi, atoms, measurements, table) for table in tables]
+        loss_of = mbi.marginal_loss.from_linear_measurements(asked, domain)
+        loss, done = float("nan"), 0
+
+        def tell(marginals: Any) -> None:
+            nonlocal loss, done
+            done += AT_ONCE
+            loss = float(loss_of(marginals))
+            if not math.isfinite(loss):
+                raise SearchError(f"the loss of the projector {self.name!r} is {loss}")
+            watch.report(done, loss, whole=True)
+
+        def estimate(iterations: int, callback: Any) -> Any:
+            return mbi.estimation.MirrorDescent().estimate(
+                domain, loss_of, measurements.rows, iters=iterations, callback_fn=callback
+            )
+
+        why: Reason = "generations"
+        with watch.listening():
+            try:
+                model = estimate(self.iterations, tell)
+            except Stopped as stopped:
+                why = stopped.reason
+                model = estimate(done, None)
+        if watch.interrupted:  # perhaps after the last look
+            why = "interrupted"
+        with _seeded(seed):
+            drawn = model.synthetic_data(rows).to_dict()
+        places = range(len(atoms.sizes))
+        codes = np.column_stack([np.asarray(drawn[place], dtype=np.int64) for place in places])
+        matrix = atoms.draw(codes, np.random.default_rng(seed))
+        return Projection(matrix, loss, why, done, watch.seconds)
+
+
+def _domain(mbi: Any, atoms: Atoms) -> Any:
+    """Columns by their positions: sets of texts would have another order in another process."""
+    return mbi.Domain(range(len(atoms.sizes)), atoms.sizes)
+
+
+def _cliques(tables: list[Asked]) -> list[tuple[int, ...]]:
+    return [tuple(feature.position for feature in table.features) for table in tables]
+
+
+def _measurement(mbi: Any, atoms: Atoms, measurements: Measurements, table: Asked) -> Any:
+    """One table of a marginal, as mbi has it."""
+    counts = measurements.counts[table.query : table.query + table.size]
+    scale = float(measurements.scales[table.group])
+    clique = tuple(feature.position for feature in table.features)
+    cells = [atoms.cells(feature) for feature in table.features]
+    sizes = [feature.size for feature in table.features]
+    if all(np.array_equal(each, np.arange(n)) for each, n in zip(cells, sizes, strict=True)):
+        return mbi.LinearMeasurement(counts, clique, scale)
+    jnp = gradients("pgm").jnp
+    return mbi.LinearMeasurement(counts, clique, scale, Summed(jnp, cells, sizes))
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """NumPy's global random numbers, which mbi draws from, as a seed has them; then as before."""
+    with _DRAWING:
+        before = np.random.get_state()  # noqa: NPY002
+        np.random.seed(np.random.SeedSequence(seed).generate_state(4))  # noqa: NPY002
+        try:
+            yield
+        finally:
+            np.random.set_state(before)  # noqa: NPY002

@@ -1,0 +1,189 @@
+"""RAP++: relaxed rows, and gradient descent while the sigmoids are made ever sharper.
+
+After Vietri et al. (2022), as the paper has it in Algorithm 4: inverse temperatures double from 2
+to 2,048, and at each Adam goes down the gradient of the squared errors until its norm is small. It
+serves marginals of mixed columns, prefixes and halfspaces. It cannot serve conditions in SQL or
+Python functions. Queries all count alike, whatever their noise. The paper's table of
+hyperparameters has learning rates from 0.0005 to 0.01, of which each run uses one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from private_gsd.projection.baselines.optional import gradients
+from private_gsd.projection.baselines.relaxed import (
+    Queries,
+    Relaxation,
+    Rows,
+    Shape,
+    relaxed_answers,
+    too_many_queries,
+)
+from private_gsd.projection.baselines.settings import check_settings
+from private_gsd.projection.protocol import Projection, checked, require_finite, require_served
+from private_gsd.projection.watch import Reason, Stopped, Watch
+from private_gsd.workloads import Conjunctions, Halfspaces, Marginals
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from private_gsd.measurements.measurements import Measurements
+    from private_gsd.projection.baselines.optional import Gradients
+    from private_gsd.projection.watch import Callback
+    from private_gsd.workloads import Workload
+
+    Matrix = NDArray[np.float64]
+
+SERVED = (Marginals, Conjunctions, Halfspaces)
+FIRST_TEMPERATURE = 2.0
+# Steps between two words about them.
+AT_ONCE = 25
+
+
+class Asked(NamedTuple):
+    """Queries, what was measured of each, and how much each counts."""
+
+    queries: Queries
+    targets: Any
+    weights: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class RAPPlusPlus:
+    """The projector "rap++".
+
+    Attributes:
+        points: How many relaxed rows, N' in the paper; fewer where the table has fewer rows. A
+            table of more rows has several of each.
+        temperatures: How many inverse temperatures, each twice the one before: 11 end at 2,048.
+        iterations: No more steps than this at each.
+        learning_rate: Of Adam.
+        gradient: Go on to the next temperature where the gradient's norm is at most this.
+    """
+
+    points: int = 1000
+    temperatures: int = 11
+    iterations: int = 500
+    learning_rate: float = 0.005
+    gradient: float = 1e-5
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    @property
+    def name(self) -> str:
+        """As it is registered."""
+        return "rap++"
+
+    @property
+    def limited(self) -> bool:
+        """A few groups always do together."""
+        return False
+
+    def check(self, workload: Workload) -> None:
+        """Refuse conditions in SQL and functions."""
+        gradients(self.name)
+        require_served(self.name, workload, SERVED)
+
+    def misfit(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
+        """Why there would be too many queries."""
+        return too_many_queries(workload, self.points)
+
+    def prepare(self, measurements: Measurements, *, rows: int) -> None:
+        """JAX compiles for each problem anew, and keeps nothing on the disk."""
+
+    def project(
+        self,
+        measurements: Measurements,
+        *,
+        rows: int,
+        seed: int = 0,
+        start: Matrix | None = None,
+        threads: int | None = None,  # noqa: ARG002
+        callback: Callback | None = None,
+    ) -> Projection:
+        """Anneal relaxed rows, from the start's or random ones; JAX chooses the threads."""
+        rows, seed = checked(measurements, rows, seed)
+        self.check(measurements.workload)
+        tools = gradients(self.name)
+        points = min(rows, self.points)
+        watch = Watch(1.0, None, callback)
+        relaxation = Relaxation(tools, measurements.workload, points)
+        targets = measurements.shares[relaxation.queries].astype(np.float32)
+        asked = Asked(relaxation.asked, targets, relaxation.weights)
+        run, optimizer = compiled(tools, relaxation.shape, self.learning_rate, self.gradient)
+        found = relaxation.begin(tools.key(seed), points, start)
+        steps, loss = 0, math.nan
+        reason: Reason = "converged"
+        with watch.listening():
+            try:
+                for number in range(self.temperatures):
+                    sharpness = FIRST_TEMPERATURE * 2.0**number
+                    moments = optimizer.init(found)
+                    left = self.iterations
+                    small = False
+                    while left > 0 and not small:
+                        wanted = min(left, AT_ONCE)
+                        found, moments, done, value, norm = run(
+                            found, moments, asked, sharpness, wanted
+                        )
+                        left -= wanted
+                        steps += int(done)
+                        loss = require_finite(self.name, float(value), self.learning_rate)
+                        small = float(norm) <= self.gradient
+                        watch.report(steps, loss, whole=True)
+                    if not small:
+                        reason = "generations"
+            except Stopped as stopped:
+                reason = stopped.reason
+        if watch.interrupted:  # perhaps after the last look
+            reason = "interrupted"
+        matrix = relaxation.round(found, rows, np.random.default_rng(seed))
+        return Projection(matrix, loss, reason, steps, watch.seconds)
+
+
+@lru_cache
+def compiled(
+    tools: Gradients, shape: Shape, learning_rate: float, gradient: float
+) -> tuple[Any, Any]:
+    """A function that takes some steps at a temperature, compiled once for each shape; and Adam.
+
+    Args:
+        tools: JAX and Optax.
+        shape: The columns.
+        learning_rate: Of Adam.
+        gradient: No more steps where its norm is at most this.
+    """
+    jax, jnp, optax = tools
+    optimizer = optax.adam(learning_rate)
+
+    def run(rows: Rows, moments: Any, asked: Asked, sharpness: Any, wanted: Any) -> Any:
+        def loss(rows: Rows) -> Any:
+            found = relaxed_answers(tools, shape, asked.queries, rows, sharpness)
+            return (asked.weights * (found - asked.targets) ** 2).sum()
+
+        def going_on(state: Any) -> Any:
+            return (state[2] < wanted) & (state[4] > gradient)
+
+        def step(state: Any) -> Any:
+            rows, moments, done, _, _ = state
+            value, slope = jax.value_and_grad(loss)(rows)
+            changes, moments = optimizer.update(slope, moments)
+            after: Rows = optax.apply_updates(rows, changes)
+            after = after._replace(numbers=jnp.clip(after.numbers, 0, 1))
+            norm = optax.tree.norm(slope)
+            stay = norm <= gradient
+            kept = jax.tree.map(lambda old, new: jnp.where(stay, old, new), rows, after)
+            return kept, moments, done + 1, value, norm
+
+        infinite = jnp.asarray(jnp.inf, dtype=jnp.float32)
+        begin = (rows, moments, 0, infinite, infinite)
+        return jax.lax.while_loop(going_on, step, begin)
+
+    return jax.jit(run), optimizer

@@ -1,0 +1,33 @@
+"""Settings of projectors: whole numbers of at least 1, and numbers above 0."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from typing import Any
+
+from private_gsd.errors import SearchError
+from private_gsd.projection.genetic.config import whole_number
+
+MOST = 2**24
+# A larger learning rate leaves the numbers that there are.
+LARGEST = 10.0
+
+
+def check_settings(projector: Any) -> None:
+    """Refuse what makes no sense; numbers of any make become Python's."""
+    for each in fields(projector):
+        value = getattr(projector, each.name)
+        if isinstance(each.default, int):
+            number: float = whole_number(each.name, value, 1, MOST)
+        else:
+            try:
+                number = math.nan if isinstance(value, bool | str | bytes) else float(value)
+            except (TypeError, ValueError):
+                number = math.nan
+            if not 0 < number <= LARGEST:
+                raise SearchError(
+                    f"{each.name} must be a number above 0 and at most {LARGEST:g}, not "
+                    f"{value!r:.50}"
+                )
+        object.__setattr__(projector, each.name, number)

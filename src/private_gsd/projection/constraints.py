@@ -1,0 +1,152 @@
+"""Constraints: a schema's rules as the search keeps them, and rows to begin with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from private_gsd.errors import SchemaError
+from private_gsd.kernels.cells import fill_atoms
+from private_gsd.kernels.rules import Rules as Kernel
+from private_gsd.kernels.rules import mark_broken, scatter
+from private_gsd.projection.domain import columns_of, random_table
+from private_gsd.projection.layout import starts_of
+from private_gsd.sql.rules import PATIENCE, Rules, UndecidedError, check_rules
+from private_gsd.workloads.programs import compiled, cut_columns, depth_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from private_gsd.kernels.cells import Columns
+    from private_gsd.schema import Schema
+
+    Matrix = NDArray[np.float64]
+
+# So many rows are made one by one, each by narrowing what the rules leave; all others come of
+# them, their values drawn anew so many times.
+POOL = 500
+ROUNDS = 10
+# Where rows are hard to find, it is left at those that were found before so many were not.
+MISSES = 20
+
+_POOL = 2**60  # seeds that are no table's
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Rows that keep some rules, and the rules, for tables of such rows.
+
+    Attributes:
+        rules: The rules.
+        kernel: The kernels' view of them.
+        rows: The rows, encoded.
+        depth: How many numbers a rule's program holds at most.
+    """
+
+    rules: Rules
+    kernel: Kernel
+    rows: Matrix
+    depth: int
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        cuts: Sequence[NDArray[np.float64]],
+        free: NDArray[np.int64],
+        seed: int,
+        size: int = POOL,
+    ) -> Pool | None:
+        """The pool of a schema; none, if it has no rules.
+
+        Args:
+            schema: The schema.
+            cuts: Where each column is cut; all breaks of rules are among them.
+            free: The columns that may change.
+            seed: Of the search.
+            size: How many rows it has at most.
+        """
+        rules = check_rules(schema)
+        if not rules.texts:
+            return None
+        rng = np.random.default_rng([seed, _POOL])
+        # ``check_rules`` found a row in this way, so there is one at least.
+        first = rules.find(np.random.default_rng(0))
+        if first is None:
+            raise SchemaError("no row that keeps the rules of the schema was found")
+        found, misses = [first], 0
+        while len(found) < size and misses < MISSES:
+            try:
+                row = rules.find(rng, patience=PATIENCE // 10)
+            except UndecidedError:
+                row = None
+            if row is None:
+                misses += 1
+            else:
+                found.append(row)
+        return cls(rules, kernel_of(rules, cuts, free), np.array(found), depth_of(rules.truths))
+
+    def fill(self, columns: Columns, seed: int, number: int, values: Matrix) -> None:
+        """Fill a table with rows that keep the rules."""
+        scatter(self.kernel, columns, self.rows, ROUNDS, seed, number, values, np.zeros(self.depth))
+
+
+def kernel_of(rules: Rules, cuts: Sequence[NDArray[np.float64]], free: NDArray[np.int64]) -> Kernel:
+    """The kernels' view of some rules."""
+    may = set(free.tolist())
+    blocks = {*rules.blocks, *(columns for columns in rules.columns if len(columns) > 1)}
+    kept = [tuple(each for each in block if each in may) for block in sorted(blocks)]
+    kept = [block for block in dict.fromkeys(kept) if block]
+    tied = sorted({column for block in rules.blocks for column in block} & may)
+    return Kernel(
+        compiled(rules.schema, rules.truths, np.arange(len(rules.truths)), cuts),
+        np.array(tied, dtype=np.int64),
+        starts_of([len(block) for block in kept]),
+        np.array([column for block in kept for column in block], dtype=np.int64),
+    )
+
+
+def broken_rules(schema: Schema, values: Matrix) -> dict[str, int]:
+    """The rules that some rows of an encoded table break, and how many rows do."""
+    numbers = broken_by_rule(schema, values).tolist()
+    return {text: n for text, n in zip(schema.constraints, numbers, strict=True) if n}
+
+
+def broken_by_rule(schema: Schema, values: Matrix) -> NDArray[np.int64]:
+    """For each rule, how many rows of an encoded table break it."""
+    return np.asarray(_broken(schema, values).sum(axis=0))
+
+
+def broken_rows(schema: Schema, values: Matrix) -> NDArray[np.bool_]:
+    """For each row of an encoded table, whether it breaks any rule."""
+    return np.asarray(_broken(schema, values).any(axis=1))
+
+
+def _broken(schema: Schema, values: Matrix) -> NDArray[np.bool_]:
+    """For each row and rule, whether the row breaks it."""
+    rules = check_rules(schema)
+    broken = np.zeros((len(values), len(rules.texts)), dtype=np.bool_)
+    if not rules.texts:
+        return broken
+    cuts = _cuts(schema)
+    atoms = np.empty(values.shape, dtype=np.int32)
+    fill_atoms(columns_of(schema, cuts), values, atoms)
+    kernel = kernel_of(rules, cuts, np.arange(len(schema)))
+    mark_broken(kernel, values, atoms, np.zeros(depth_of(rules.truths)), broken)
+    return broken
+
+
+def first_table(schema: Schema, rows: int, seed: int) -> Matrix:
+    """A table of values drawn without preference, of rows that keep the schema's rules."""
+    cuts = _cuts(schema)
+    pool = Pool.of(schema, cuts, np.arange(len(schema)), seed)
+    return random_table(columns_of(schema, cuts), rows, seed, pool=pool)
+
+
+def _cuts(schema: Schema) -> list[NDArray[np.float64]]:
+    """Where rules cut the columns."""
+    return cut_columns(schema, check_rules(schema).truths)[0]

@@ -1,0 +1,1 @@
+"""Denoising: what noisy answers most likely were before the noise, by the measurements alone."""

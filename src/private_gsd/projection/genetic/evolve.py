@@ -1,0 +1,243 @@
+"""Evolving: measurements in, a synthetic table out."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from private_gsd.data.encoding import Encoder
+from private_gsd.errors import SearchError
+from private_gsd.kernels.binning import count_outside
+from private_gsd.measurements.measurements import Measurements
+from private_gsd.projection.constraints import broken_rules
+from private_gsd.projection.denoising.denoise import Smoothing
+from private_gsd.projection.genetic.algorithm_1 import Algorithm1
+from private_gsd.projection.genetic.config import GeneticConfig, whole_number
+from private_gsd.projection.genetic.coordinate_search import Sweeps
+from private_gsd.projection.genetic.function_search import Batches
+from private_gsd.projection.objective import Objective
+from private_gsd.projection.watch import Callback, Progress, Reason, Stopped, Watch
+from private_gsd.schema import Real
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from private_gsd.schema import Schema
+
+
+@dataclass(frozen=True, eq=False)
+class Evolution:
+    """What a search found.
+
+    Attributes:
+        schema: The public schema.
+        matrix: The synthetic table, encoded.
+        loss: The weighted sum of squared differences between noisy and synthetic answers, where
+            no noisy share is taken for more than a million. A search for smoothed answers is not
+            after the least of it.
+        reason: Why the search stopped.
+        generations: How many it took.
+        edits: How many edits were scored.
+        seconds: How long it took, compiling aside.
+        compile_seconds: How long it took to compile the kernels, or to load them.
+        history: Where it stood after each generation.
+    """
+
+    schema: Schema
+    matrix: NDArray[np.float64] = field(repr=False)
+    loss: float
+    reason: Reason
+    generations: int
+    edits: int
+    seconds: float
+    compile_seconds: float
+    history: tuple[Progress, ...] = field(repr=False)
+
+    @property
+    def table(self) -> pa.RecordBatch:
+        """The synthetic table, in the schema's types."""
+        return Encoder(self.schema).decode(self.matrix)
+
+
+def evolve(
+    measurements: Measurements,
+    config: GeneticConfig | None = None,
+    *,
+    seed: int = 0,
+    start: NDArray[np.float64] | None = None,
+    threads: int | None = None,
+    callback: Callback | None = None,
+    fixed: Sequence[str] = (),
+    movable: int | None = None,
+) -> Evolution:
+    """Search for a table that answers as was measured.
+
+    The same measurements, settings and seed give the same table, whatever the number of threads.
+    An interruption from the keyboard ends the search, and the best table so far is returned.
+
+    Args:
+        measurements: The noisy answers.
+        config: How to search; see ``GeneticConfig``.
+        seed: Of the search; privacy does not depend on it.
+        start: An encoded table to begin with, of ``config.rows`` rows; a random one by default.
+            What the search is for is never answered worse than by this table.
+        threads: How many to use; all cores by default.
+        callback: Told of progress, about ten times a second and after every generation of the
+            fast search; if it returns true, the search stops.
+        fixed: Names of columns of ``start`` that stay as they are.
+        movable: How many rows of ``start`` may change, the first ones; all by default.
+    """
+    config = GeneticConfig() if config is None else config
+    if not isinstance(measurements, Measurements):
+        raise SearchError(f"a search needs Measurements, not {type(measurements).__name__}")
+    if not isinstance(config, GeneticConfig):
+        raise SearchError(f"config must be a GeneticConfig, not {type(config).__name__}")
+    seed = whole_number("seed", seed, 0, 2**63 - 1)
+    cores = len(os.sched_getaffinity(0))
+    threads = cores if threads is None else whole_number("threads", threads, 1, 1024)
+    if movable is not None:
+        movable = whole_number("movable", movable, 1, config.rows)
+    objective = Objective(measurements, config.weights, fixed, movable)
+    _check_fixed([*fixed, *([] if movable is None else [""])], objective, start, config)
+    if start is not None:
+        _check_islands(config)
+        start = _checked(start, objective.schema, config.rows)
+    watch = Watch(objective.share_loss(1.0, config.rows), config.seconds, callback)
+    noisy, search = objective, _search(objective, config, seed, threads, watch)
+    smoothing = None
+    if config.smooth and config.algorithm == "fast" and not fixed and movable is None:
+        smoothing = Smoothing.of(measurements, config, seed, threads, watch)
+    reason: Reason
+    with watch.listening():
+        try:
+            if smoothing is not None:
+                objective = Objective(smoothing.run(), config.weights)
+                search = _search(objective, config, seed, threads, watch)
+            with watch.compiling():
+                search.prepare(objective.state(objective.random_table(1, seed)))
+            reason = search.run(start)
+        except Stopped as stopped:
+            reason = stopped.reason
+            if not len(search.values):  # it did not come to the search
+                search.values = _so_far(smoothing, objective, config, seed, start)
+        state = search.state
+        if state is None or noisy is not objective:  # none, if islands were stopped
+            state = noisy.state(search.values)
+    if watch.interrupted:  # perhaps after the last look
+        reason = "interrupted"
+    return Evolution(
+        schema=objective.schema,
+        matrix=np.asfortranarray(search.values),
+        loss=noisy.share_loss(noisy.loss(state), config.rows),
+        reason=reason,
+        generations=search.generation,
+        edits=watch.edits,
+        seconds=watch.seconds,
+        compile_seconds=watch.compile_seconds,
+        history=tuple(watch.history),
+    )
+
+
+def prepare(measurements: Measurements, config: GeneticConfig, *, started: bool = False) -> None:
+    """Compile all that a search needs, or load what was compiled; refuse what it would refuse.
+
+    Kernels are the same for all queries of a kind, so that measurements of few queries, and with
+    any answers, stand for many.
+
+    Args:
+        measurements: Of a query of each kind.
+        config: As for ``evolve``.
+        started: Whether the search begins with a table.
+    """
+    objective = Objective(measurements, config.weights, pool=1)
+    if started:
+        _check_islands(config)
+    if config.smooth and config.algorithm == "fast":
+        Smoothing.prepare(measurements)
+    search = _search(objective, config, 0, 1, Watch(1.0, None, None))
+    table = objective.random_table(1, 0)
+    _checked(table, objective.schema, 1)
+    search.prepare(objective.state(table))
+
+
+def _check_islands(config: GeneticConfig) -> None:
+    if config.islands is not None:
+        raise SearchError("a search that begins with a table has no islands")
+
+
+def _search(
+    objective: Objective, config: GeneticConfig, seed: int, threads: int, watch: Watch
+) -> Sweeps | Batches | Algorithm1:
+    if config.algorithm == "paper":
+        if objective.functions:
+            raise SearchError("Algorithm 1 has no queries that are functions; use the fast search")
+        return Algorithm1(objective, config, seed, watch)
+    if objective.functions:
+        if config.islands is not None:
+            raise SearchError("a search for queries that are functions has no islands")
+        return Batches(objective, config, seed, watch)
+    return Sweeps(objective, config, seed, threads, watch)
+
+
+def _so_far(
+    smoothing: Smoothing | None,
+    objective: Objective,
+    config: GeneticConfig,
+    seed: int,
+    start: NDArray[np.float64] | None,
+) -> NDArray[np.float64]:
+    """A table, where a search was stopped before it began."""
+    if start is not None:
+        return start
+    made = None if smoothing is None or objective.ruled else smoothing.values(config.rows)
+    return objective.random_table(config.rows, seed) if made is None else made
+
+
+def _checked(start: Any, schema: Schema, rows: int) -> NDArray[np.float64]:
+    """A copy of a table to begin with, if it is one of the schema."""
+    try:
+        given = np.asarray(start)
+    except (TypeError, ValueError):
+        given = np.array("nothing")
+    if given.dtype.kind not in "iuf":
+        raise SearchError("start must be a matrix of numbers, as an Encoder makes it")
+    values = np.array(given, dtype=np.float64, order="C")
+    if values.shape != (rows, len(schema)):
+        raise SearchError(
+            f"start must have {rows:,} rows and {len(schema)} columns, not shape {values.shape}"
+        )
+    for position, column in enumerate(schema):
+        cells = values[:, position]
+        whole_only = not isinstance(column, Real)
+        if isinstance(column, Real) and column.decimals is not None:
+            cells = values[:, position] = np.round(cells, column.decimals) + 0.0
+        outside = count_outside(np.ascontiguousarray(cells), *column.bounds, column.nullable)
+        if outside or (whole_only and (np.rint(cells) != cells)[~np.isnan(cells)].any()):
+            raise SearchError(f"start: column {column.name!r} has values that the schema does not")
+    for rule, number in broken_rules(schema, values).items():
+        raise SearchError(f"start: {number:,} rows break the rule {rule!r} of the schema")
+    return values
+
+
+def _check_fixed(
+    fixed: Sequence[str],
+    objective: Objective,
+    start: NDArray[np.float64] | None,
+    config: GeneticConfig,
+) -> None:
+    for name in filter(None, fixed):
+        if name not in objective.schema:
+            raise SearchError(f"fixed: the schema has no column {name!r}")
+    if fixed and (start is None or config.algorithm != "fast" or objective.functions):
+        raise SearchError(
+            "fixed columns and rows need a table to start with, the fast search, and queries that "
+            "are no functions"
+        )
+    if set(objective.schema.names) <= set(fixed):
+        raise SearchError("all columns are fixed: nothing could change")

@@ -1,0 +1,178 @@
+"""The search for queries that are Python functions: edits in batches, a call for each batch.
+
+Values are tried for one column of many rows at once: every category, or some of other rows
+(crossover) and some fresh ones (mutation). The best of each row is then made in turn, if it still
+lowers the loss. Queries of other kinds are scored beside them, by their kernels.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from private_gsd.kernels.cells import draw_rows
+from private_gsd.kernels.coordinate_search import commit, score_edits
+from private_gsd.kernels.streams import permute
+from private_gsd.projection.genetic.coordinate_search import ORDERS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from private_gsd.kernels.edits import State
+    from private_gsd.projection.genetic.config import GeneticConfig
+    from private_gsd.projection.objective import Objective
+    from private_gsd.projection.watch import Reason, Watch
+
+BATCH_ROWS = 256
+# Columns of more categories than this, and numbers, have so many candidates drawn.
+DRAWN = 12
+CROSSOVER_SHARE = 0.5
+
+
+class Batches:
+    """One run.
+
+    Args:
+        objective: What to minimise.
+        config: How.
+        seed: Of the search.
+        watch: Told of progress.
+    """
+
+    def __init__(
+        self, objective: Objective, config: GeneticConfig, seed: int, watch: Watch
+    ) -> None:
+        self._objective = objective
+        self._config = config
+        self._seed = seed
+        self._watch = watch
+        self._row = objective.row()
+        self._queries = np.concatenate(
+            [first + np.arange(len(family.tests)) for family, first in objective.functions]
+        )
+        self._weights = objective.share_weights[self._queries]
+        self.generation = 0
+        self.values: NDArray[np.float64] = np.empty((0, len(objective.schema)))
+        self.state: State | None = None
+
+    def prepare(self, state: State) -> None:
+        """Compile, or load what was compiled before."""
+        rows = np.zeros(0, dtype=np.int64)
+        nothing = np.zeros((0, 1))
+        permute(self._seed, 0, ORDERS, rows)
+        columns = self._objective.problem.columns
+        draw_rows(columns, state.values, self._seed, 0, rows, 0, CROSSOVER_SHARE, nothing)
+        self._score(state, rows, 0, nothing)
+        met = self._met(state.values)
+        self._commit(state, rows, 0, nothing[:, 0], met[:0], met)
+
+    def run(self, start: NDArray[np.float64] | None) -> Reason:
+        """Visit every value once a generation, until the loss stays."""
+        if start is None:
+            start = self._objective.random_table(self._config.rows, self._seed)
+        self.values = start
+        self.state = state = self._objective.state(start)
+        loss = self._objective.loss(state)
+        met = self._met(state.values)
+        order = np.empty(len(state.values), dtype=np.int64)
+        while self.generation < self._config.generations:
+            before = loss
+            permute(self._seed, self.generation, ORDERS, order)
+            # Rows of one batch do not see each other's edits; a tenth of a table is not too many.
+            size = min(BATCH_ROWS, -(-len(order) // 10))
+            places = np.empty(len(self._objective.schema), dtype=np.int64)
+            for batch, begin in enumerate(range(0, len(order), size)):
+                permute(self._seed, self.generation, ORDERS + 1 + batch, places)
+                for column in places.tolist():
+                    loss += self._try(state, order[begin : begin + size], column, met)
+                    self._watch.report(self.generation, loss, whole=False)
+            self.generation += 1
+            loss = self._objective.loss(state)
+            self._watch.report(self.generation, loss, whole=True)
+            if self._config.settled(before, loss):
+                return "converged"
+        return "generations"
+
+    def _try(
+        self, state: State, rows: NDArray[np.int64], column: int, met: NDArray[np.bool_]
+    ) -> float:
+        """Give one column of some rows better values; returns the change of the loss."""
+        candidates = self._candidates(state, rows, column)
+        each = candidates.shape[1]
+        trial = np.repeat(state.values[rows], each, axis=0)
+        trial[:, column] = candidates.ravel()
+        would = self._met(trial).reshape(len(rows), each, -1)
+        deltas = self._score(state, rows, column, candidates)
+        residuals = (state.targets - state.counts)[self._queries]
+        now = met[rows][:, None, :]
+        deltas += (now & ~would) @ (self._weights * (2 * residuals + 1))
+        deltas += (would & ~now) @ (self._weights * (1 - 2 * residuals))
+        self._watch.edits += deltas.size
+        best = deltas.argmin(axis=1)
+        promising = np.flatnonzero(deltas[np.arange(len(rows)), best] < 0)
+        chosen = best[promising]
+        change, _ = self._commit(
+            state,
+            rows[promising],
+            column,
+            candidates[promising, chosen],
+            would[promising, chosen],
+            met,
+        )
+        return change
+
+    def _candidates(
+        self, state: State, rows: NDArray[np.int64], column: int
+    ) -> NDArray[np.float64]:
+        columns = self._objective.problem.columns
+        size = int(columns.starts[column + 1] - columns.starts[column])
+        if columns.discrete[column] and size <= DRAWN:
+            values = np.arange(size, dtype=np.float64)
+            if columns.nulls[column] >= 0:
+                values[columns.nulls[column]] = np.nan
+            return np.tile(values, (len(rows), 1))
+        out = np.empty((len(rows), DRAWN))
+        turn = self.generation * len(self._objective.schema) + column
+        draw_rows(columns, state.values, self._seed, turn, rows, column, CROSSOVER_SHARE, out)
+        return out
+
+    def _met(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """For each row and function, whether the row meets it."""
+        return np.concatenate(
+            [family.met(values) for family, _ in self._objective.functions], axis=1
+        )
+
+    def _score(
+        self,
+        state: State,
+        rows: NDArray[np.int64],
+        column: int,
+        candidates: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """How candidates would change the loss of the queries that have kernels."""
+        deltas = np.zeros(candidates.shape)
+        score_edits(self._objective.problem, state, rows, column, candidates, deltas, self._row)
+        return deltas
+
+    def _commit(
+        self,
+        state: State,
+        rows: NDArray[np.int64],
+        column: int,
+        values: NDArray[np.float64],
+        would: NDArray[np.bool_],
+        met: NDArray[np.bool_],
+    ) -> tuple[float, int]:
+        change, moves = commit(
+            self._objective.problem,
+            state,
+            rows,
+            column,
+            np.ascontiguousarray(values),
+            np.ascontiguousarray(would),
+            met,
+            self._queries,
+            self._row,
+        )
+        return float(change), int(moves)

@@ -1,0 +1,234 @@
+"""The objective: measurements as the arrays that edits are scored with.
+
+The loss is the sum over all queries of weight times squared residual, where the residual is the
+noisy share less the table's. Within the search shares are counts of the table's rows, and the
+largest weight is 1.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from private_gsd.errors import WorkloadError
+from private_gsd.kernels.cells import fill_atoms
+from private_gsd.kernels.edits import Problem, Row, State, count_rows
+from private_gsd.kernels.halfspaces import fill_pulls
+from private_gsd.kernels.marginals import LANES, fill_residuals
+from private_gsd.projection.constraints import POOL, Pool, kernel_of
+from private_gsd.projection.domain import columns_of, random_table
+from private_gsd.projection.layout import (
+    Table,
+    conditions_of,
+    cuts_of,
+    directions_of,
+    starts_of,
+    tables_of,
+)
+from private_gsd.sql.rules import check_rules
+from private_gsd.workloads import Conjunctions, Functions, Halfspaces, Marginals, Predicates, Sums
+from private_gsd.workloads.programs import compiled, depth_of
+from private_gsd.workloads.sums import parts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from private_gsd.measurements.measurements import Measurements
+    from private_gsd.schema import Schema
+    from private_gsd.sql.expressions import Truth
+    from private_gsd.workloads import Family
+
+Weights = Literal["inverse-variance", "equal"]
+
+# Shares beyond this are absurd; they pull as hard as this one.
+LARGEST_SHARE = 1e6
+SMALLEST_SCALE = 1e-90
+# How many values of a number are tried at once where queries look at the number itself.
+CANDIDATES = 32
+
+
+class Objective:
+    """What a search minimises.
+
+    Args:
+        measurements: The noisy answers.
+        weights: How much each query counts: as the inverse of its variance, or all alike.
+        fixed: Names of columns whose values stay as they are.
+        movable: How many rows may change, the first ones; all by default.
+        pool: Of how many rows others are made that keep the schema's rules.
+    """
+
+    def __init__(
+        self,
+        measurements: Measurements,
+        weights: Weights,
+        fixed: Sequence[str] = (),
+        movable: int | None = None,
+        pool: int = POOL,
+    ) -> None:
+        self.schema: Schema = measurements.workload.schema
+        self.workload = measurements.workload
+        free = [place for place, name in enumerate(self.schema.names) if name not in fixed]
+        self.movable = np.iinfo(np.int64).max if movable is None else movable
+        self._pool: tuple[int, Pool | None] | None = None
+        self._pool_size = pool
+        self._free = np.array(free, dtype=np.int64)
+        self.shares = np.clip(measurements.shares, -LARGEST_SHARE, LARGEST_SHARE)
+        # Extremes of float64 are kept from where their squares would leave it.
+        scales = np.clip(measurements.scales, SMALLEST_SCALE, 1 / SMALLEST_SCALE)
+        self._variances = np.repeat((scales / measurements.rows) ** 2, self.workload.group_sizes)
+        self.share_weights = np.ones(self.workload.size)
+        if weights == "inverse-variance":
+            relative = scales.min() / scales
+            self.share_weights = np.repeat(relative**2, self.workload.group_sizes)
+            self.unit = float((measurements.rows / scales.min()) ** 2)
+        else:
+            self.unit = 1.0
+
+    @cached_property
+    def functions(self) -> list[tuple[Functions, int]]:
+        """Queries that have no kernel, and the number of the first of each family."""
+        return [pair for pair in self._families if isinstance(pair[0], Functions)]  # type: ignore[misc]
+
+    @cached_property
+    def _families(self) -> list[tuple[Family, int]]:
+        """The families, and the number of the first query of each."""
+        sizes = [int(family.group_sizes.sum()) for family in self.workload.families]
+        return list(zip(self.workload.families, starts_of(sizes).tolist(), strict=False))
+
+    @property
+    def ruled(self) -> bool:
+        """Whether there are rules to keep."""
+        return bool(self.schema.constraints)
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The kernels' view of it."""
+        tables: list[Table] = []
+        conjunctions: list[tuple[Conjunctions, int]] = []
+        halfspaces: list[tuple[Halfspaces, int]] = []
+        sums: list[tuple[Sums, int]] = []
+        truths: list[Truth] = []
+        asked: list[int] = []
+        for family, query in self._families:
+            if isinstance(family, Marginals):
+                first = query
+                for group in family.groups:
+                    for features in group.tables:
+                        tables.append(Table(features, first, self.share_weights[first]))
+                        first += math.prod(feature.size for feature in features)
+            elif isinstance(family, Conjunctions):
+                conjunctions.append((family, query))
+            elif isinstance(family, Halfspaces):
+                halfspaces.append((family, query))
+            elif isinstance(family, Predicates):
+                truths += family.truths
+                asked += range(query, query + len(family.truths))
+            elif isinstance(family, Sums):
+                sums.append((family, query))
+            elif not isinstance(family, Functions):
+                raise WorkloadError(
+                    f"the genetic search has no kernel for {type(family).__name__} queries"
+                )
+        rules = check_rules(self.schema)
+        asking = [*truths, *rules.truths, *(t for family, _ in sums for t in family.truths)]
+        # Kernels are compiled with all of predicates, sums and rules, or with none: each mix would
+        # take its own half minute.
+        more = bool(truths or sums or rules.texts)
+        cuts = cuts_of(self.schema, tables, [family for family, _ in conjunctions], asking)
+        self._depth = depth_of(asking)
+        self._cuts = cuts
+        return Problem(
+            columns_of(self.schema, cuts),
+            tables_of(self.schema, tables, cuts),
+            conditions_of(self.schema, conjunctions, cuts),
+            directions_of(self.schema, halfspaces, self.share_weights),
+            compiled(self.schema, truths, np.array(asked), cuts) if more else (),
+            parts_of(self.schema, sums, cuts) if more else (),
+            kernel_of(rules, cuts, self._free) if more else (),
+            self._free,
+            self.movable,
+            self.share_weights,
+        )
+
+    def random_table(self, rows: int, seed: int, number: int = 0) -> NDArray[np.float64]:
+        """A table to begin with, of rows that keep the schema's rules."""
+        columns = self.problem.columns
+        if self.ruled and (self._pool is None or self._pool[0] != seed):
+            self._pool = (
+                seed,
+                Pool.of(self.schema, self._cuts, self._free, seed, self._pool_size),
+            )
+        return random_table(columns, rows, seed, number, self._pool[1] if self._pool else None)
+
+    def state(self, values: NDArray[np.float64], counts: NDArray[np.int64] | None = None) -> State:
+        """A table and how it answers.
+
+        Args:
+            values: The table; taken over, not copied.
+            counts: Its answers, if they are known.
+        """
+        problem = self.problem
+        atoms = np.empty(values.shape, dtype=np.int32)
+        fill_atoms(problem.columns, values, atoms)
+        if counts is None:
+            counts = np.zeros(self.workload.size, dtype=np.int64)
+            count_rows(problem, values, atoms, counts, self.row())
+            for family, query in self.functions:
+                counts[query : query + len(family.tests)] = family.met(values).sum(axis=0)
+        targets = self.shares * len(values)
+        sources, queries = problem.tables.sources, problem.directions.queries
+        # Whole lanes are read at the end, too.
+        residuals = np.zeros(len(sources) + LANES, dtype=np.float32)
+        fill_residuals(sources, problem.weights, targets, counts, residuals)
+        pulls = np.zeros(len(queries), dtype=np.float32)
+        fill_pulls(queries, problem.weights, targets, counts, pulls)
+        return State(values, atoms, targets, counts, residuals, pulls)
+
+    def row(self) -> Row:
+        """Room for a thread."""
+        problem = self.problem
+        columns = problem.columns
+        atoms = int(np.diff(columns.starts).max())
+        directions = len(problem.directions.queries)
+        entries = len(problem.clauses.entries) if problem.clauses else 0
+        return Row(
+            cells=np.zeros(len(problem.tables.atom_starts), dtype=np.int32),
+            products=np.zeros(directions, dtype=np.float32),
+            trial=np.zeros(directions, dtype=np.float32),
+            sums=np.zeros(problem.tables.slots[-1], dtype=np.float32),
+            scores=np.zeros(atoms),
+            steps=np.zeros(atoms + 1),
+            slacks=np.zeros(directions, dtype=np.float32),
+            gains=np.zeros(directions, dtype=np.float32),
+            candidates=np.zeros((2, CANDIDATES)),
+            met=np.zeros(len(problem.clauses.queries) if problem.clauses else 0, dtype=np.bool_),
+            numbers=np.zeros(self._depth),
+            clause_gains=np.zeros(entries),
+            lines=np.zeros((4, entries)),
+            order=self._free.copy(),
+            values=np.zeros(len(self.schema)),
+            atoms=np.zeros(len(self.schema), dtype=np.int32),
+            stream=np.zeros(1, dtype=np.uint64),
+        )
+
+    def loss(self, state: State) -> float:
+        """The loss in the kernels' measure: of counts, with weights of at most 1."""
+        squares: NDArray[np.float64] = (state.targets - state.counts) ** 2
+        # Without BLAS: its threads, for a sum of thousands, wait for one another on a busy machine.
+        return float((self.share_weights * squares).sum())
+
+    def misfit(self, state: State) -> float:
+        """The mean squared residual in units of the noise's variance: 1 is what noise leaves."""
+        residuals: NDArray[np.float64] = (state.targets - state.counts) / len(state.values)
+        squares: NDArray[np.float64] = residuals**2 / self._variances
+        return float(squares.mean())
+
+    def share_loss(self, loss: float, rows: int) -> float:
+        """A loss of counts as one of shares, with the true weights."""
+        return loss * self.unit / rows**2

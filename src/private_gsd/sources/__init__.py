@@ -1,6 +1,0 @@
-"""Anything tabular as a stream of Arrow record batches that can be read again."""
-
-from private_gsd.sources.postgres import PostgresQuery
-from private_gsd.sources.source import LeftOutWarning, Source, open_source
-
-__all__ = ["LeftOutWarning", "PostgresQuery", "Source", "open_source"]

@@ -1,0 +1,1 @@
+"""The machine underneath: files, memory, interruptions, HTML. It knows nothing of tables."""

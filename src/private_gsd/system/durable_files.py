@@ -1,0 +1,101 @@
+"""Durable files: written whole or not at all, and seen only when their digest was taken down."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from private_gsd.errors import NotKeptError
+from private_gsd.system.untrusted_files import MAX_ARRAYS, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Before = Callable[[str], object]
+
+# A file that was being written.
+TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, so that they are there after a crash."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        _sync_folder(each.parent)
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file so that after a crash it is there whole, or not at all."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        move(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def publish(path: Path, content: bytes, before: Before) -> None:
+    """Write a file that is seen only once somebody has taken down that it will be.
+
+    Whoever dies in between leaves it beside its place, for ``recover``.
+
+    Args:
+        path: The file.
+        content: What is in it.
+        before: Told the digest, when the content is on the disk and not yet to be seen.
+    """
+    pending = _pending(path)
+    write(pending, content)
+    try:
+        before(hashlib.sha256(content).hexdigest())
+    except NotKeptError:  # it may not be seen, now or later
+        pending.unlink()
+        raise
+    move(pending, path)
+
+
+def recover(path: Path, kept_at: Callable[[str], int]) -> None:
+    """After a death in ``publish``: show what was taken down, throw away what was not.
+
+    Args:
+        path: The file.
+        kept_at: By a digest, when that was taken down: a number that grows, or 0 for never.
+    """
+    pending = _pending(path)
+    if pending.exists():
+        seen = kept_at(digest_of(path)) if path.exists() else 0
+        if kept_at(digest_of(pending)) > seen:
+            move(pending, path)
+        else:
+            pending.unlink()
+
+
+def digest_of(path: Path) -> str:
+    """The digest of a file, as ``publish`` tells it."""
+    return hashlib.sha256(read_file(path, MAX_ARRAYS)).hexdigest()
+
+
+def move(path: Path, target: Path) -> None:
+    """Put a file in its place, so that it is there after a crash."""
+    path.replace(target)
+    _sync_folder(target.parent)
+
+
+def _pending(path: Path) -> Path:
+    return path.with_name(f".{path.name}.pending")
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

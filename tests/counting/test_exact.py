@@ -1,0 +1,158 @@
+"""Answering: one pass, any source, any number of threads; and exact answers that stay put."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet
+import pytest
+
+from private_gsd import Encoder, ExactAnswers, answer, datasets, query_errors, workloads
+from private_gsd.counting.exact import BATCH_ROWS, count, share_errors
+from private_gsd.errors import DataError
+
+SCHEMA = datasets.census_schema()
+WORKLOAD = (
+    workloads.categorical_marginals(SCHEMA, 2)
+    + workloads.tree_marginals(SCHEMA, 2)
+    + workloads.random_prefixes(SCHEMA, 300)
+    + workloads.random_halfspaces(SCHEMA, 300)
+)
+ROWS = 2 * BATCH_ROWS + 1234
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    return datasets.census(ROWS)
+
+
+@pytest.fixture(scope="module")
+def exact(table: pa.Table) -> ExactAnswers:
+    return answer(WORKLOAD, table, threads=1)
+
+
+def test_threads_do_not_matter(table: pa.Table, exact: ExactAnswers) -> None:
+    for threads in (None, 2, 5):
+        again = answer(WORKLOAD, table, threads=threads)
+        np.testing.assert_array_equal(again.counts, exact.counts)
+        assert again.rows == exact.rows == ROWS
+
+
+def test_the_source_does_not_matter(table: pa.Table, exact: ExactAnswers, tmp_path: Path) -> None:
+    pyarrow.parquet.write_table(table, tmp_path / "census.parquet")
+    for data in (tmp_path / "census.parquet", table.to_pandas(), table.to_reader()):
+        np.testing.assert_array_equal(answer(WORKLOAD, data).counts, exact.counts)
+
+
+def test_every_row_is_counted_once(exact: ExactAnswers) -> None:
+    pairs = workloads.categorical_marginals(SCHEMA, 2)
+    for group in range(pairs.num_groups):
+        part = exact.counts[pairs.offsets[group] : pairs.offsets[group + 1]]
+        assert part.sum() == ROWS
+
+
+def test_progress_is_told_in_rows(table: pa.Table) -> None:
+    told: list[int] = []
+    answer(WORKLOAD.select([0]), table, progress=told.append)
+    assert sum(told) == ROWS
+    assert len(told) > 1
+
+
+def test_bad_values_are_counted_over_all_batches(table: pa.Table) -> None:
+    ages = table["age"].to_numpy().copy()
+    ages[::1000] = 100
+    position = table.schema.get_field_index("age")
+    bad = table.set_column(position, "age", pa.array(ages))
+    with pytest.raises(DataError, match=r"column 'age': 133 values are not integer 0 to 99.*100"):
+        answer(WORKLOAD.select([0]), bad, threads=2)
+
+
+def test_exact_answers_show_nothing(exact: ExactAnswers) -> None:
+    assert repr(exact) == str(exact) == f"<ExactAnswers to {WORKLOAD.size:,} queries: redacted>"
+    assert f"{exact}" == repr(exact)
+    assert not hasattr(exact, "__dict__")
+
+
+def test_exact_answers_are_not_written(exact: ExactAnswers, tmp_path: Path) -> None:
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(TypeError, match="cannot be pickled, copied or written"):
+            pickle.dumps(exact, protocol)
+    for copier in (copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="cannot be pickled"):
+            copier(exact)
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        exact.__getstate__()
+    with pytest.raises(TypeError):
+        json.dumps(exact)
+    with pytest.raises(TypeError):
+        np.save(tmp_path / "exact.npy", exact)
+    with pytest.raises(TypeError, match="do not turn into arrays"):
+        np.asarray(exact)
+
+
+def test_query_errors(table: pa.Table) -> None:
+    workload = workloads.categorical_marginals(SCHEMA, sets=[("sex",)])
+    women, men = (
+        table.filter(pa.compute.equal(table["sex"], sex)).slice(0, 100)
+        for sex in ("female", "male")
+    )
+    errors = query_errors(workload, women, men)
+    assert (errors.max, errors.mean, errors.rms) == (1, 1, 1)
+    mixed = pa.concat_tables([women, men.slice(0, 25)])
+    errors = query_errors(workload, mixed, women)
+    assert (errors.max, errors.mean, errors.rms) == pytest.approx((0.2, 0.2, 0.2))
+    exact = answer(workload, women)
+    assert query_errors(workload, exact, women).max == 0
+    with pytest.raises(ValueError, match="another workload"):
+        query_errors(workloads.categorical_marginals(SCHEMA, 1), exact, women)
+
+
+def test_share_errors() -> None:
+    errors = share_errors(np.array([0.0, 0.5, 1.0]), np.array([0.0, 0.1, 0.7]))
+    assert errors.max == pytest.approx(0.4)
+    assert errors.mean == pytest.approx(0.7 / 3)
+    assert errors.rms == pytest.approx(np.sqrt(0.25 / 3))
+
+
+def test_matrices_in_either_order() -> None:
+    [batch] = datasets.census(500).to_batches()
+
+    matrix = Encoder(SCHEMA).encode(batch)
+    np.testing.assert_array_equal(
+        count(WORKLOAD, np.ascontiguousarray(matrix)), count(WORKLOAD, np.asfortranarray(matrix))
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("sex", 2.0), ("sex", -1.0), ("sex", np.nan), ("age", 100.0), ("rent", -0.5), ("age", np.inf)],
+)
+def test_a_matrix_outside_the_schema_is_refused(column: str, value: float) -> None:
+    [batch] = datasets.census(50).to_batches()
+    matrix = Encoder(SCHEMA).encode(batch)
+    matrix[7, SCHEMA.names.index(column)] = value
+    with pytest.raises(ValueError, match=f"column {column!r}: the matrix has values outside"):
+        count(WORKLOAD, matrix)
+
+
+def test_a_matrix_of_another_shape_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected a matrix with 24 columns"):
+        count(WORKLOAD, np.zeros((5, 3)))
+
+
+def test_no_rows_give_no_counts() -> None:
+    assert count(WORKLOAD, np.empty((0, 24))).sum() == 0
+
+
+def test_errors_on_threads_come_through(table: pa.Table) -> None:
+    def stop(rows: int) -> None:
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        answer(WORKLOAD.select([0]), table, progress=stop)

@@ -1,0 +1,94 @@
+"""Forests: the best of all, found where it is there, and laid out as the kernel reads it."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from private_gsd.projection.denoising.chow_liu import Edge, forest_of, laid_out, no_forest, spanning
+
+
+def has_circle(edges: tuple[Edge, ...]) -> bool:
+    """By the slow way: take leaves off until there are none."""
+    left = list(edges)
+    while left:
+        ends = [end for edge in left for end in (edge.left, edge.right)]
+        branch = [e for e in left if ends.count(e.left) == 1 or ends.count(e.right) == 1]
+        if not branch:
+            return True
+        left = [edge for edge in left if edge not in branch]
+    return False
+
+
+@given(st.dictionaries(st.sampled_from(list(itertools.combinations(range(4), 2))), st.floats(0, 9)))
+def test_no_other_forest_shares_more(weights: dict[tuple[int, int], float]) -> None:
+    edges = [Edge(weight, *ends) for ends, weight in weights.items()]
+    found = spanning(edges)
+    assert not has_circle(tuple(found))
+    best = max(
+        sum(edge.shared for edge in some)
+        for number in range(len(edges) + 1)
+        for some in itertools.combinations(edges, number)
+        if not has_circle(some)
+    )
+    assert np.isclose(sum(edge.shared for edge in found), best)
+
+
+def neighbours(forest: object, column: int) -> list[int]:
+    starts, beside = forest.starts, forest.neighbours  # type: ignore[attr-defined]
+    return sorted(beside[starts[column] : starts[column + 1]].tolist())
+
+
+def test_a_chain_of_columns_is_found() -> None:
+    """b follows a, c follows b, d nobody; a and c share less than their neighbours."""
+    rng = np.random.default_rng(0)
+    rows = 20_000
+    a = rng.integers(0, 3, rows)
+    b = np.where(rng.random(rows) < 0.7, a, rng.integers(0, 4, rows))
+    c = np.where(rng.random(rows) < 0.7, b, rng.integers(0, 5, rows))
+    d = rng.integers(0, 2, rows)
+    atoms = np.column_stack([a, b, c, d]).astype(np.int32)
+    sizes = np.array([3, 4, 5, 2])
+    forest = forest_of(atoms, sizes, range(4))
+    assert [neighbours(forest, column) for column in range(4)] == [[1], [0, 2], [1], []]
+    # The lifts of c beside b, by the definition.
+    edge = forest.starts[2]
+    for left, right in itertools.product(range(4), range(5)):
+        together = ((b == left) & (c == right)).sum()
+        chance = (b == left).sum() * (c == right).sum() / rows
+        found = forest.lifts[forest.places[edge] + left * 5 + right]
+        assert np.isclose(found, np.log((together + 0.5) / (chance + 0.5)))
+    # Columns that are not known stay by themselves.
+    assert forest_of(atoms, sizes, [0, 3]).neighbours.size == 0
+    assert [neighbours(forest_of(atoms, sizes, [0, 2, 3]), column) for column in (0, 2)] == [
+        [2],
+        [0],
+    ]
+
+
+@pytest.mark.parametrize("size", [10, 60])
+def test_what_is_there_by_chance_is_no_edge(size: int) -> None:
+    """Columns of 60 values seem to share 0.09 nats in 20,000 rows, four times what is asked."""
+    atoms = np.random.default_rng(1).integers(0, size, (20_000, 6)).astype(np.int32)
+    assert forest_of(atoms, np.full(6, size), range(6)).neighbours.size == 0
+
+
+def test_columns_of_too_many_cells_stay_apart() -> None:
+    """A million atoms each: a table of both would not fit into any memory."""
+    atoms = np.repeat(np.arange(1000, dtype=np.int32), 5)[:, None].repeat(3, axis=1)
+    atoms[:, 2] %= 4
+    forest = forest_of(atoms, np.array([10**6, 10**6, 4]), range(3))
+    assert forest.neighbours.size == 0
+    assert forest_of(atoms, np.array([1000, 1000, 4]), range(3)).neighbours.size == 4
+
+
+def test_no_forest_is_nobody_beside_nobody() -> None:
+    forest = no_forest(3)
+    assert forest.starts.tolist() == [0, 0, 0, 0]
+    assert forest.lifts.size == forest.neighbours.size == forest.places.size == 0
+    two = laid_out(2, [(Edge(1.0, 0, 1), np.arange(6.0).reshape(2, 3))])
+    assert two.lifts.tolist() == [0, 3, 1, 4, 2, 5, 0, 1, 2, 3, 4, 5]

@@ -1,0 +1,595 @@
+"""Evolving: where it ends, what it returns when stopped, and that nothing but the seed matters."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from private_gsd import Categorical, Encoder, Integer, Real, Schema, datasets, workloads
+from private_gsd.counting.exact import count
+from private_gsd.errors import SearchError, WorkloadError
+from private_gsd.kernels import coordinate_search as search_kernels
+from private_gsd.measurements.measurements import Measurements
+from private_gsd.projection import watch
+from private_gsd.projection.domain import random_table
+from private_gsd.projection.genetic import (
+    Evolution,
+    GeneticConfig,
+    Progress,
+    coordinate_search,
+    evolve,
+)
+from private_gsd.projection.genetic.coordinate_search import island_number
+from private_gsd.projection.objective import Objective
+from private_gsd.workloads import Conjunctions, Workload
+from tests.projection.genetic.test_edits import FAMILIES, SCHEMA, measured
+from tests.strategies import examples, sql_workloads
+
+CENSUS = datasets.census_schema().select(["sex", "age", "marital", "citizen", "income"])
+
+
+def exactly(workload: Workload, matrix: np.ndarray, scale: float = 0.01) -> Measurements:
+    """The answers of a table, as if there were hardly any noise."""
+    counts = count(workload, matrix).astype(np.float64)
+    groups = workload.num_groups
+    scales = np.full(groups, scale)
+    return Measurements(workload, counts, scales, len(matrix), ("",) * groups, private=False)
+
+
+def census(rows: int) -> np.ndarray:
+    table = datasets.census(rows, seed=3).select(CENSUS.names)
+    return Encoder(CENSUS).encode(table.combine_chunks().to_batches()[0])
+
+
+def recounted(measurements: Measurements, evolution: Evolution, weights: Any) -> float:
+    """The loss by its definition."""
+    answers = count(measurements.workload, evolution.matrix) / len(evolution.matrix)
+    each = 1.0 if weights == "equal" else 1 / measurements.variances
+    return float((each * (measurements.shares - answers) ** 2).sum())
+
+
+@pytest.mark.parametrize("weights", ["inverse-variance", "equal"])
+@pytest.mark.parametrize("name", ["all of them", "two-way", "prefixes", "halfspaces"])
+def test_the_loss_is_the_one_stated_and_only_falls(name: str, weights: Any) -> None:
+    measurements = measured(FAMILIES[name](), np.random.default_rng(0))
+    losses: list[float] = []
+    evolution = evolve(
+        measurements,
+        GeneticConfig(rows=150, weights=weights, smooth=False),
+        callback=lambda progress: losses.append(progress.loss),
+    )
+    assert evolution.loss == pytest.approx(recounted(measurements, evolution, weights), rel=1e-9)
+    assert evolution.reason == "converged"
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] == pytest.approx(evolution.loss, rel=1e-9)
+    assert evolution.table.schema == SCHEMA.arrow_schema
+    assert evolution.matrix.shape == (150, len(SCHEMA))
+
+
+def test_no_single_edit_is_left() -> None:
+    """With no tolerance, the end is a table that no edit of one value improves."""
+    workload = (
+        workloads.categorical_marginals(SCHEMA, 2)
+        + workloads.range_marginals(SCHEMA, {"age": [(0, 17), (10, 60)], "owner": ...})
+        + workloads.random_prefixes(SCHEMA, 30)
+    )
+    measurements = measured(workload, np.random.default_rng(2))
+    evolution = evolve(measurements, GeneticConfig(rows=12, tolerance=0), seed=4)
+    objective = Objective(measurements, "inverse-variance")
+    columns = objective.problem.columns
+    end = evolution.loss
+    for row, column in itertools.product(range(12), range(len(SCHEMA))):
+        for place in range(columns.starts[column], columns.starts[column + 1]):
+            if columns.firsts[place] > columns.lasts[place]:
+                continue
+            atom = place - columns.starts[column]
+            step = columns.firsts[place] / (columns.denominators[column] or 1)
+            table = np.ascontiguousarray(evolution.matrix)
+            table[row, column] = np.nan if atom == columns.nulls[column] else step
+            loss = objective.share_loss(objective.loss(objective.state(table)), len(table))
+            assert loss >= end * (1 - 1e-9)
+
+
+def test_figure_1_of_the_paper_is_fitted_exactly() -> None:
+    """Three prefixes at 0.49, 0.50 and 0.51, and a table in which every value is 0.5."""
+    schema = Schema([Categorical("all", values=["x"]), Real("value", lower=0, upper=1)])
+    queries = Conjunctions(
+        schema,
+        np.zeros(3, dtype=np.int64),
+        np.zeros(3, dtype=np.int64),
+        np.ones((3, 1), dtype=np.int64),
+        np.array([[0.49], [0.50], [0.51]]),
+    )
+    workload = Workload(schema, (queries,))
+    table = np.column_stack([np.zeros(1000), np.full(1000, 0.5)])
+    measurements = exactly(workload, table)
+    assert measurements.shares.tolist() == [0, 0, 1]
+    for config in (GeneticConfig(rows=100), GeneticConfig.paper(rows=100)):
+        evolution = evolve(measurements, config)
+        assert evolution.loss == 0
+        values = evolution.matrix[:, 1]
+        assert ((values >= 0.5) & (values < 0.51)).all()
+
+
+def test_a_table_is_found_again() -> None:
+    """Without noise a table's own answers are fitted nearly, and more rows fit better."""
+    workload = workloads.categorical_marginals(CENSUS, 2) + workloads.tree_marginals(CENSUS, 2)
+    table = census(2000)
+    errors = []
+    for rows in (50, 500, 2000):
+        evolution = evolve(exactly(workload, table), GeneticConfig(rows=rows))
+        answers = count(workload, evolution.matrix) / rows
+        errors.append(float(np.abs(answers - count(workload, table) / 2000).mean()))
+    assert errors[2] < errors[1] < errors[0]
+    assert errors[2] < 0.0005
+
+
+def test_exchanges_find_what_single_edits_do_not() -> None:
+    """Two columns that are uniform and equal: from unequal pairs, two values must change."""
+    schema = Schema([Categorical("a", values=[0, 1]), Categorical("b", values=[0, 1])])
+    workload = workloads.categorical_marginals(schema, 2)
+    heavy = workloads.categorical_marginals(schema, 1)
+    target = np.array([[0.0, 0.0], [1.0, 1.0]] * 10)
+    measurements = exactly(workload, target, scale=0.1)
+    sums = exactly(heavy, target, scale=0.01)
+    start = np.array([[0.0, 1.0], [1.0, 0.0]] * 10)
+    evolution = evolve(measurements + sums, GeneticConfig(rows=20), start=start)
+    assert evolution.loss == 0
+
+
+def test_a_move_that_only_rounding_recommends_is_taken_back() -> None:
+    """Float32 takes 10^8 + 3.9 for 10^8, and 10^8 + 4.1 for 10^8 + 8; the truth is in between."""
+    schema = Schema([Categorical("a", values=[0, 1])])
+    workload = workloads.categorical_marginals(schema, 1)
+    for rows in (1000, 9000):
+        counts = np.array([1e8 + 3.9 + rows, 1e8 + 4.1])
+        measurements = Measurements(workload, counts, np.ones(1), rows, ("",), private=False)
+        start = np.zeros((rows, 1))
+        evolution = evolve(measurements, GeneticConfig(rows=rows), start=start)
+        np.testing.assert_array_equal(evolution.matrix, start)
+
+
+def test_light_queries_count_beside_heavy_ones() -> None:
+    """A total that is known almost exactly does not make the search deaf to the rest."""
+    schema = Schema([Categorical(name, values=range(4)) for name in "abc"])
+    rng = np.random.default_rng(0)
+    table = np.minimum(rng.integers(0, 4, (1000, 3)), rng.integers(0, 4, (1000, 1))).astype(float)
+    known = exactly(workloads.categorical_marginals(schema, sets=[("a",)]), table, 1e-6)
+    rest = workloads.categorical_marginals(schema, sets=[("b", "c")])
+    config = GeneticConfig(rows=1000, smooth=False)
+    evolution = evolve(known + exactly(rest, table, 20.0), config)
+    assert np.abs(count(rest, evolution.matrix) - count(rest, table)).max() <= 5
+    assert (count(known.workload, evolution.matrix) == known.counts).all()
+
+
+def test_light_queries_of_the_same_column() -> None:
+    schema = Schema([Integer("n", lower=0, upper=63)])
+    table = np.random.default_rng(1).binomial(63, 0.3, (1000, 1)).astype(np.float64)
+    coarse = exactly(workloads.range_marginals(schema, {"n": [(0, 31), (32, 63)]}), table, 1e-4)
+    fine = workloads.tree_marginals(schema, k=1, depth=6)
+    config = GeneticConfig(rows=1000, smooth=False)
+    evolution = evolve(coarse + exactly(fine, table, 100.0), config)
+    assert np.abs(count(fine, evolution.matrix) - count(fine, table)).max() <= 8
+
+
+def test_a_perfect_fit_ends_the_search() -> None:
+    """Rounding must not make a loss of nothing fall for ever."""
+    schema = Schema([Categorical(name, values=range(5)) for name in "abc"])
+    workload = workloads.categorical_marginals(schema, 1)
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        table = rng.integers(0, 5, (300, 3)).astype(np.float64)
+        scales = rng.uniform(0.1, 9, 3)
+        counts = count(workload, table).astype(np.float64)
+        measurements = Measurements(workload, counts, scales, 300, ("",) * 3, private=False)
+        evolution = evolve(measurements, GeneticConfig(rows=300), seed=seed)
+        assert evolution.reason == "converged"
+        assert evolution.generations < 50
+        assert min(progress.loss for progress in evolution.history) >= 0
+
+
+def test_the_number_of_generations_is_kept() -> None:
+    """Rounds of exchanges count as generations, and are told of."""
+    measurements = exactly(FAMILIES["two-way"](), random_rows(100), 0.01)
+    for most in (1, 2, 3, 5, 8, 13):
+        evolution = evolve(measurements, GeneticConfig(rows=40, generations=most))
+        assert evolution.generations <= most
+        told = [progress.generation for progress in evolution.history]
+        assert told == list(range(1, evolution.generations + 1))
+
+
+def random_rows(number: int) -> np.ndarray:
+    """Rows of the schema that the families are of."""
+    objective = Objective(measured(FAMILIES["two-way"](), np.random.default_rng(0)), "equal")
+    return random_table(objective.problem.columns, number, 5)
+
+
+@pytest.mark.parametrize("islands", [None, 3])
+def test_threads_do_not_matter(islands: int | None) -> None:
+    workload = workloads.categorical_marginals(CENSUS, 2) + workloads.tree_marginals(CENSUS, 2, 3)
+    measurements = exactly(workload, census(500), 3.0)
+    config = GeneticConfig(rows=9000, islands=islands)
+    assert island_number(9000) == 2
+    tables = [evolve(measurements, config, seed=5, threads=t).matrix for t in (1, 2, 3)]
+    for other in tables[1:]:
+        np.testing.assert_array_equal(tables[0], other)
+    assert (evolve(measurements, config, seed=6).matrix != tables[0]).any()
+
+
+@pytest.mark.parametrize("rows", [300, 9000])
+def test_how_long_calls_take_does_not_matter(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    measurements = exactly(workloads.categorical_marginals(CENSUS, 2), census(500), 3.0)
+    tables = []
+    for seconds in (0.05, 1e-9):
+        monkeypatch.setattr(watch, "SLICE_SECONDS", seconds)
+        config = GeneticConfig(rows=rows, generations=3, islands=1)
+        tables.append(evolve(measurements, config).matrix)
+    np.testing.assert_array_equal(tables[0], tables[1])
+
+
+def test_a_thread_that_fails_does_not_keep_the_others_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = threading.active_count()
+    measurements = exactly(workloads.categorical_marginals(CENSUS, 2), census(500), 3.0)
+    evolve(measurements, GeneticConfig(rows=9000, generations=1))  # compiled
+    real = search_kernels.sweep_together
+
+    def failing(*arguments: Any) -> Any:
+        if len(arguments[2]) and arguments[8] == 0:  # the first thread, of some rows
+            raise ZeroDivisionError
+        return real(*arguments)
+
+    monkeypatch.setattr(coordinate_search, "sweep_together", failing)
+    with pytest.raises(ZeroDivisionError):
+        evolve(measurements, GeneticConfig(rows=9000), threads=3)
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(
+    ("family", "config"),
+    [
+        ("two-way", GeneticConfig(rows=60)),
+        ("all of them", GeneticConfig(rows=60, smooth=False)),
+        ("all of them", GeneticConfig.paper(rows=60)),
+    ],
+)
+def test_seeds(family: str, config: GeneticConfig) -> None:
+    measurements = measured(FAMILIES[family](), np.random.default_rng(1))
+    first, again, other = (evolve(measurements, config, seed=seed).matrix for seed in (8, 8, 9))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other, equal_nan=True)
+
+
+def test_a_warm_start_goes_on_from_there() -> None:
+    measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
+    for config in (GeneticConfig(rows=100), GeneticConfig.paper(rows=100, weights="equal")):
+        first = evolve(measurements, config)
+        start = first.matrix.copy()
+        again = evolve(measurements, config, seed=1, start=start)
+        assert again.loss <= first.loss * (1 + 1e-9)
+        np.testing.assert_array_equal(start, first.matrix)  # the caller's table is not touched
+        still = evolve(measurements, GeneticConfig(rows=100, generations=0), seed=1, start=start)
+        np.testing.assert_array_equal(still.matrix, start)
+        assert still.reason == "generations"
+
+
+@pytest.mark.parametrize("settings", [{}, {"seconds": 0}, {"generations": 2}, {"generations": 0}])
+def test_a_warm_start_is_never_made_worse(settings: dict[str, Any]) -> None:
+    """Not on a table that would have had islands, either."""
+    workload = workloads.categorical_marginals(CENSUS, 2)
+    start = census(9000)
+    for noise in (0.0, 30.0):
+        rng = np.random.default_rng(0)
+        exact = exactly(workload, start, 10.0)
+        counts = exact.counts + noise * rng.standard_normal(workload.size)
+        groups = workload.num_groups
+        measurements = Measurements(
+            workload, counts, exact.scales, 9000, ("",) * groups, private=False
+        )
+        begin = evolve(measurements, GeneticConfig(rows=9000, generations=0), start=start)
+        config = GeneticConfig(rows=9000, smooth=False, **settings)
+        evolution = evolve(measurements, config, start=start)
+        assert evolution.loss <= begin.loss
+        assert noise > 0 or evolution.loss < 1e-20
+
+
+def slow() -> tuple[Measurements, GeneticConfig]:
+    """A search that would take minutes."""
+    workload = workloads.categorical_marginals(CENSUS, 2) + workloads.random_halfspaces(CENSUS, 500)
+    return measured(workload, np.random.default_rng(0)), GeneticConfig(rows=40_000, tolerance=0)
+
+
+@pytest.mark.parametrize("islands", [None, 1])
+def test_a_time_limit(islands: int | None) -> None:
+    measurements, config = slow()
+    config = replace(config, seconds=0.4, islands=islands, smooth=False)
+    evolution = evolve(measurements, config)
+    assert evolution.reason == "time"
+    assert evolution.seconds >= 0.4
+    assert evolution.loss == pytest.approx(
+        recounted(measurements, evolution, config.weights), rel=1e-9
+    )
+    begin = evolve(measurements, GeneticConfig(rows=config.rows, generations=0))
+    assert evolution.loss < begin.loss
+
+
+@pytest.mark.parametrize("islands", [None, 1])
+def test_an_interruption_returns_the_best_table_so_far(islands: int | None) -> None:
+    """A real signal, as the keyboard sends it, on islands and on the whole table."""
+    measurements, config = slow()
+    config = GeneticConfig(rows=config.rows, tolerance=0, islands=islands)
+    evolve(measurements, GeneticConfig(rows=20, generations=1))  # compiled
+    begun = threading.Event()
+
+    def interrupt() -> None:
+        begun.wait()
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    evolution = evolve(measurements, config, callback=lambda progress: begun.set())
+    thread.join()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert evolution.reason == "interrupted"
+    assert evolution.loss == pytest.approx(
+        recounted(measurements, evolution, config.weights), rel=1e-9
+    )
+
+
+def test_a_second_interruption_is_not_waited_for() -> None:
+    before = threading.active_count()
+    measurements, config = slow()
+
+    def callback(progress: Progress) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        evolve(measurements, config, callback=callback)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert threading.active_count() == before
+
+
+def test_a_search_in_another_thread() -> None:
+    measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
+    found: list[Evolution] = []
+    config = GeneticConfig(rows=9000)
+    threads = [
+        threading.Thread(target=lambda: found.append(evolve(measurements, config, threads=2)))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    np.testing.assert_array_equal(found[0].matrix, found[1].matrix)
+
+
+def test_no_time_at_all() -> None:
+    measurements, config = slow()
+    for each in (
+        GeneticConfig(rows=config.rows, seconds=0),
+        GeneticConfig(rows=config.rows, seconds=0, islands=2000),
+        GeneticConfig.paper(rows=50, seconds=0),
+    ):
+        evolution = evolve(measurements, each)
+        assert evolution.reason == "time"
+        assert evolution.table.num_rows == each.rows
+
+
+def test_islands_tell_of_their_loss() -> None:
+    """What is told at first is about what a random table has, and it falls."""
+    measurements, config = slow()
+    begin = evolve(measurements, GeneticConfig(rows=config.rows, generations=0))
+    told: list[float] = []
+
+    def callback(progress: Progress) -> bool:
+        told.append(progress.loss)
+        return progress.generation > 0 or told[-1] < 0.9 * told[0] or len(told) > 1000
+
+    config = GeneticConfig(rows=config.rows, islands=16, smooth=False)
+    evolve(measurements, config, callback=callback)
+    assert 0.5 * begin.loss < told[0] < 1.5 * begin.loss
+    assert told[-1] < 0.9 * told[0]
+
+
+def test_halfspaces_are_fitted_as_well_in_blocks() -> None:
+    """What threads mark is what is then visited, with the same candidates."""
+    workload = workloads.random_halfspaces(CENSUS, 60)
+    measurements = exactly(workload, census(1000), 2.0)
+    losses = [
+        evolve(measurements, GeneticConfig(rows=rows, generations=4, islands=1)).loss
+        for rows in (8191, 8192)
+    ]
+    assert losses[1] < 1.1 * losses[0]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [GeneticConfig(rows=50), GeneticConfig(rows=9000), GeneticConfig.paper(rows=50)],
+)
+def test_a_callback_may_stop_the_search(config: GeneticConfig) -> None:
+    measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
+    told: list[Progress] = []
+
+    def callback(progress: Progress) -> bool:
+        told.append(progress)
+        return True
+
+    evolution = evolve(measurements, config, callback=callback)
+    assert evolution.reason == "callback"
+    [progress] = told
+    assert progress.edits >= 0
+    assert progress.seconds > 0
+    assert progress.edits_a_second >= 0
+
+
+def test_a_callback_that_fails() -> None:
+    measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
+
+    def callback(progress: Progress) -> None:
+        raise ZeroDivisionError
+
+    for rows in (50, 9000):
+        with pytest.raises(ZeroDivisionError):
+            evolve(measurements, GeneticConfig(rows=rows), callback=callback)
+
+
+@given(st.data())
+def test_absurd_answers_still_give_a_table(data: st.DataObject) -> None:
+    """Negative, above one, contradicting each other, and beyond all measure."""
+    schema, _ = data.draw(examples())
+    workload = data.draw(sql_workloads(schema)) + workloads.random_halfspaces(schema, 5)
+    extreme = st.sampled_from([0.0, -1e308, 1e308, 1e12, -3.5, 1e-308]) | st.floats(-1e4, 1e4)
+    scale = st.sampled_from([1e-308, 1e308, 1.0]) | st.floats(0.1, 100)
+    rng = np.random.default_rng(0)
+    some = np.array(data.draw(st.lists(extreme, min_size=5, max_size=5)))
+    scales = np.array(data.draw(st.lists(scale, min_size=3, max_size=3)))
+    groups = workload.num_groups
+    measurements = Measurements(
+        workload,
+        rng.choice(some, workload.size),
+        rng.choice(scales, groups),
+        data.draw(st.sampled_from([1, 100, 2**40])),
+        ("",) * groups,
+        private=False,
+    )
+    algorithm: Any = data.draw(st.sampled_from(["fast", "paper"]))
+    config = GeneticConfig(rows=8, generations=20, algorithm=algorithm)
+    evolution = evolve(measurements, config)
+    assert np.isfinite(evolution.loss)
+    assert all(np.isfinite(progress.loss) for progress in evolution.history)
+    count(workload, evolution.matrix)  # refuses what is outside of the domain
+    assert evolution.table.num_rows == 8  # decodes, or says why not
+
+
+def test_compiling_is_reported_apart() -> None:
+    measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
+    begin = time.perf_counter()
+    evolution = evolve(measurements, GeneticConfig(rows=50))
+    whole = time.perf_counter() - begin
+    assert evolution.compile_seconds > 0
+    assert evolution.seconds + evolution.compile_seconds <= whole
+
+
+def test_one_column_needs_no_kernels_of_its_own() -> None:
+    """What Numba takes for another type is compiled again, which takes half a minute."""
+    forms = set()
+    for names in (["age"], ["sex", "age", "income"]):
+        schema = CENSUS.select(names)
+        workload = workloads.tree_marginals(schema, 1, 3) + workloads.sums(schema)
+        objective = Objective(measured(workload, np.random.default_rng(0)), "equal")
+        table = random_table(objective.problem.columns, 10, 0)
+        state = objective.state(table)
+        forms.add(tuple(map(numba.typeof, (objective.problem, state, objective.row()))))
+    assert len(forms) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"rows": 0}, "rows must be a whole number from 1 to 2,147,483,647, not 0"),
+        ({"rows": 2.5}, "rows must be a whole number"),
+        ({"rows": True}, "rows must be a whole number"),
+        ({"weights": "none"}, "weights must be 'inverse-variance' or 'equal', not 'none'"),
+        ({"algorithm": "slow"}, "algorithm must be 'fast' or 'paper', not 'slow'"),
+        ({"generations": -1}, "generations must be a whole number from 0"),
+        ({"tolerance": -0.1}, "tolerance must be a number from 0 to 1, not -0.1"),
+        ({"tolerance": float("nan")}, "tolerance must be a number from 0 to 1"),
+        ({"tolerance": "0.1"}, "tolerance must be a number from 0 to 1"),
+        ({"seconds": -1}, "seconds must be a number of at least 0, not -1"),
+        ({"islands": 0}, "islands must be a whole number from 1 to 2,000"),
+        ({"islands": 3000}, "islands must be a whole number from 1 to 2,000"),
+        ({"mutations": 7}, "mutations is of Algorithm 1; say GeneticConfig.paper.mutations=…."),
+        ({"algorithm": "paper", "islands": 2}, "Algorithm 1 has no islands"),
+        ({"elites": 0}, "elites must be a whole number from 1"),
+        ({"window": 0}, "window must be a whole number from 1"),
+        ({"mutation_rate": 0}, "mutation_rate must be a whole number from 1"),
+        (
+            {"algorithm": "paper", "mutations": 0, "crossovers": 0},
+            "mutations and crossovers cannot both be 0",
+        ),
+    ],
+)
+def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SearchError, match=message):
+        GeneticConfig(**settings)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": -1}, "seed must be a whole number from 0"),
+        ({"seed": 0.5}, "seed must be a whole number"),
+        ({"threads": 0}, "threads must be a whole number from 1"),
+        ({"callback": 3}, "callback must be a function, not 3"),
+        ({"config": {"rows": 5}}, "config must be a GeneticConfig, not dict"),
+        ({"start": "abc"}, "start must be a matrix of numbers"),
+        ({"start": [[1], [2, 3]]}, "start must be a matrix of numbers"),
+        ({"start": np.zeros((5, 7), dtype=complex)}, "start must be a matrix of numbers"),
+        ({"start": np.zeros((5, 7)), "config": GeneticConfig(rows=5, islands=2)}, "no islands"),
+        ({"start": np.zeros((4, 7))}, "start must have 5 rows and 7 columns, not shape .4, 7."),
+        ({"start": np.full((5, 7), np.nan)}, "start: column 'owner' has values that the schema"),
+        ({"start": np.full((5, 7), 0.5)}, "start: column 'job' has values that the schema"),
+        ({"start": np.full((5, 7), -3.0)}, "start: column 'job' has values that the schema"),
+    ],
+)
+def test_what_is_refused(options: dict[str, Any], message: str) -> None:
+    measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
+    with pytest.raises(SearchError, match=message):
+        evolve(measurements, **{"config": GeneticConfig(rows=5), **options})
+
+
+def test_numbers_of_any_make() -> None:
+    rows: Any = np.int64(20)
+    config = GeneticConfig.paper(rows=rows, tolerance=Decimal("0.01"), seconds=Fraction(5, 2))
+    assert (config.rows, config.tolerance, config.seconds) == (20, 0.01, 2.5)
+    assert all(type(each) is float for each in (config.tolerance, config.seconds))
+    measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
+    assert evolve(measurements, config).reason == "converged"
+
+
+def test_more_elites_than_memory() -> None:
+    measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
+    config = GeneticConfig.paper(rows=100_000, elites=2000)
+    with pytest.raises(SearchError, match="2,000 elites of 700,000 values each take too much"):
+        evolve(measurements, config)
+
+
+def test_only_measurements_are_searched_for() -> None:
+    with pytest.raises(SearchError, match="a search needs Measurements, not int"):
+        evolve(3)  # type: ignore[arg-type]
+
+
+def test_a_family_without_kernels() -> None:
+    class Other:
+        group_sizes = np.ones(1, dtype=np.int64)
+
+    workload = Workload(SCHEMA, (Other(),))  # type: ignore[arg-type]
+    measurements = Measurements(workload, np.zeros(1), np.ones(1), 10, ("",), private=False)
+    with pytest.raises(WorkloadError, match="no kernel for Other queries"):
+        evolve(measurements)
+
+
+def test_a_column_that_no_query_names_is_random() -> None:
+    schema = Schema([Integer("asked", lower=0, upper=3), Integer("not", lower=0, upper=99)])
+    workload = workloads.tree_marginals(schema, sets=[["asked"]], depth=2)
+    measurements = exactly(workload, np.zeros((50, 2)))
+    evolution = evolve(measurements, GeneticConfig(rows=400))
+    assert (evolution.matrix[:, 0] == 0).all()
+    assert len(np.unique(evolution.matrix[:, 1])) > 90

@@ -1,0 +1,50 @@
+"""The SmartNoise-shaped adapter: the same calls, with a public schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from private_gsd import datasets
+from private_gsd.errors import SchemaError
+from private_gsd.synthesis.smartnoise import GsdSynthesizer
+
+SCHEMA = datasets.census_schema().select(["sex", "marital", "age", "income"])
+FRAME = datasets.census(400).select(SCHEMA.names).to_pandas()
+COLUMNS: dict[str, Any] = {
+    "categorical_columns": ["sex", "marital"],
+    "continuous_columns": ["income"],
+    "ordinal_columns": ["age"],
+}
+
+
+def test_it_fits_and_samples() -> None:
+    synth = GsdSynthesizer(epsilon=1.0, schema=SCHEMA, rows=50)
+    frame = synth.fit_sample(FRAME, **COLUMNS, preprocessor_eps=0.0)
+    assert isinstance(frame, pd.DataFrame)
+    assert list(frame.columns) == list(FRAME.columns)
+    assert len(frame) == 50
+    assert len(synth.sample(120)) == 120
+    assert synth.synthesizer.release.privacy["private"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"categorical_columns": ["age"]}, "column 'age' is integer in the schema, and was said"),
+        ({"continuous_columns": ["sex"]}, "column 'sex' is categorical in the schema"),
+        ({"ordinal_columns": ["agee"]}, "no column 'agee' in the schema .did you mean 'age'"),
+        ({"preprocessor_eps": 0.5}, "preprocessor_eps must be 0"),
+    ],
+)
+def test_what_is_refused(columns: dict[str, Any], message: str) -> None:
+    synth = GsdSynthesizer(epsilon=1.0, schema=SCHEMA)
+    with pytest.raises(SchemaError, match=message):
+        synth.fit(FRAME, **columns)
+
+
+def test_a_schema_is_needed() -> None:
+    with pytest.raises(SchemaError, match="a public schema is needed"):
+        GsdSynthesizer(epsilon=1.0)
