@@ -47,11 +47,11 @@ SYSTEMS: dict[str, list[dict[str, Any]]] = {
         {"mechanism": "adaptive", "epochs": 10, "rows": 5000},
         {"mechanism": "adaptive", "epochs": 25, "rows": 5000},
         {"mechanism": "mst", "rows": 5000},
-        {"mechanism": "one-shot", "rows": 5000, "smooth": False},
+        {"mechanism": "one-shot", "rows": 5000, "denoise": False},
     ],
-    "GSD, one-shot": [{"smooth": False, "weights": "equal", "rows": 2000}],
+    "GSD, one-shot": [{"denoise": False, "weights": "equal", "rows": 2000}],
     "GSD, adaptive": [
-        {"mechanism": "adaptive", "epochs": t, "smooth": False, "weights": "equal", "rows": 2000}
+        {"mechanism": "adaptive", "epochs": t, "denoise": False, "weights": "equal", "rows": 2000}
         for t in (10, 25, 50)
     ],
     "RP": [{"projector": "rap", "rows": 50_000}],
@@ -91,14 +91,14 @@ def settings_of(run: dict[str, Any]) -> dict[str, Any]:
     """What a sweep is told."""
     from private_gsd.mechanisms import conversion_of
     from private_gsd.mechanisms.defaults import choose_mechanism, choose_rows
-    from private_gsd.privacy.budget import Budget
+    from private_gsd.privacy.budget import RhoBudget
 
     settings = dict(run["settings"])
     sweep = counted(run["data"], run["part"], run["workload"])
     rows = len(tables(run["data"], run["part"])[1])
     if settings.get("mechanism") == "auto":
         chosen = choose_mechanism(sweep.workload)
-        budget = Budget.from_epsilon(run["epsilon"], sweep.delta, conversion_of(chosen.name))
+        budget = RhoBudget.from_epsilon(run["epsilon"], sweep.delta, conversion_of(chosen.name))
         people = None if run.get("neighbours") == "add-remove" else rows
         best = choose_rows(chosen, sweep.workload, budget, people)
         settings |= {"mechanism": chosen.name, "rows": best}
@@ -142,8 +142,8 @@ def added_or_removed(run: dict[str, Any]) -> Any:
 
     settings = {"mechanism": "one-shot", **settings_of(run)}  # as sweeps have it
     # Of the settings of the search a fit knows this one; the weights are equal if variances are.
-    if not settings.pop("smooth", True):
-        settings["projector"] = "gsd:smooth=false"
+    if not settings.pop("denoise", True):
+        settings["projector"] = "gsd:denoise=false"
     settings.pop("weights", None)
 
     schema, matrix, _ = tables(run["data"], run["part"])

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from private_gsd import LeftOutWarning, Schema, Synthesizer
-from private_gsd.counting.exact import answer, count, share_errors
+from private_gsd.counting.exact import count, exact_counts, share_errors
 from private_gsd.workloads import read_predicates
 from private_gsd.workloads.specs import default_specs, workload_of
 
@@ -40,7 +40,7 @@ def main() -> None:
     schema = Schema.read(options.schema)
     asked = read_predicates(schema, options.queries)
     pairs = workload_of(schema, default_specs(schema, 2))
-    exact = answer(asked, options.data)
+    exact = exact_counts(asked, options.data)
     truth = exact.counts / exact.rows
     table = Table("workload", "groups", "mean error", "spread", "largest error", "seconds")
     results = {}

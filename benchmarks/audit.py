@@ -56,11 +56,11 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import beta, norm
 
-from private_gsd import Categorical, Encoder, Schema, answer
+from private_gsd import Categorical, Encoder, Schema, exact_counts
 from private_gsd.mechanisms import Mechanism, Name, Run, conversion_of, measurable
 from private_gsd.mechanisms import run as run_mechanism
 from private_gsd.privacy.accountant import LocalAccountant
-from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.noise import SecureNoise
 from private_gsd.workloads import Neighbours, Workload
 from private_gsd.workloads.specs import workload_of
@@ -334,9 +334,9 @@ class Case:
         pair = _pair(self.mechanism, self.neighbours)
         mechanism = Mechanism(name=self.mechanism, epochs=EPOCHS)  # type: ignore[arg-type]
         everything = measurable(mechanism, pair.workload)
-        exact = [answer(everything, table, threads=1) for table in pair.tables]
+        exact = [exact_counts(everything, table, threads=1) for table in pair.tables]
         conversion = conversion_of(self.mechanism)
-        budget = Budget.from_epsilon(self.epsilon, self.delta, conversion)
+        budget = RhoBudget.from_epsilon(self.epsilon, self.delta, conversion)
 
         def release(table: int, noise: Recorded | Replayed) -> tuple[Any, ...]:
             accountant = LocalAccountant(budget, self.neighbours)

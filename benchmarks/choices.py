@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.table import Table
 
 from private_gsd import LeftOutWarning, Schema, Synthesizer, datasets
-from private_gsd.counting.exact import answer, count
+from private_gsd.counting.exact import count, exact_counts
 from private_gsd.mechanisms.defaults import choose_mechanism, choose_specs, noise_share
-from private_gsd.privacy.budget import Budget, default_delta
+from private_gsd.privacy.budget import RhoBudget, default_delta
 from private_gsd.workloads.specs import default_specs, workload_of
 
 if TYPE_CHECKING:
@@ -55,12 +55,12 @@ def main() -> None:
     schema = Schema.read(options.schema) if options.schema else datasets.census_schema()
     data = options.data or datasets.census(options.people)
     judged = [(workload_of(schema, [name]), name) for name in JUDGED]
-    true = [answer(workload, data) for workload, _ in judged]
+    true = [exact_counts(workload, data) for workload, _ in judged]
     rows = true[0].rows
     table = Table("ε", "asked", "mechanism", "noise share", *JUDGED, "mean", "chosen")
     results = []
     for epsilon in options.epsilons:
-        budget = Budget.from_epsilon(epsilon, default_delta(rows))
+        budget = RhoBudget.from_epsilon(epsilon, default_delta(rows))
         for k, asked in NAMES.items():
             specs = default_specs(schema, k)
             share = noise_share(workload_of(schema, specs), budget, rows)

@@ -30,7 +30,7 @@ from private_gsd.errors import GsdError
 
 MECHANISMS = ("one-shot", "layered", "adaptive", "mst", "aim")
 PROJECTORS = {
-    "gsd": "gsd:smooth=false",
+    "gsd": "gsd:denoise=false",
     "gsd denoised": "gsd",
     "rap": "rap:iterations=20,mixtures=20",
     "rap++": "rap++:iterations=20,points=20,temperatures=2",
@@ -64,7 +64,7 @@ def table() -> tuple[Schema, pa.Table]:
     columns = {
         "region": np.array(["n", "e", "s", "w"])[region],
         "smoker": smoker,
-        "marital": pa.array(marital.tolist()),
+        "marital": pa.array([None if each is None else str(each) for each in list(marital)]),
         "age": age,
         "income": income,
     }

@@ -26,13 +26,13 @@ from rich.table import Table
 
 from benchmarks.measure import Result, measure, print_json
 from private_gsd import Categorical, Encoder, Real, Schema, open_source, workloads
-from private_gsd.counting.exact import answer
+from private_gsd.counting.exact import exact_counts
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.measurements.measurements import measure as measure_noisily
 from private_gsd.privacy.accountant import LocalAccountant
-from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.noise import InsecureSeededNoise
-from private_gsd.projection.genetic import GeneticConfig, evolve
+from private_gsd.projection.genetic import GeneticSearch, evolve
 from private_gsd.schema import Discrete, Numeric
 from private_gsd.workloads import Conjunctions, Halfspaces, Marginals, Workload
 
@@ -75,8 +75,8 @@ def measured(make: Callable[[Schema], Workload], data: str | None) -> Measuremen
         schema = drafted.select(kept)
         table = open_source(data, schema)
     workload = make(schema)
-    exact = answer(workload, table)
-    budget = Budget.from_epsilon(1.0, 1 / exact.rows**2)
+    exact = exact_counts(workload, table)
+    budget = RhoBudget.from_epsilon(1.0, 1 / exact.rows**2)
     groups = list(range(workload.num_groups))
     return measure_noisily(
         exact,
@@ -92,7 +92,8 @@ def prepared(make: Callable[[Schema], Workload], data: str | None, algorithm: An
     measurements = measured(make, data)
     for rows in (10, 9000) if algorithm == "fast" else (10,):
         evolve(
-            measurements, GeneticConfig(rows=rows, generations=1, algorithm=algorithm, smooth=False)
+            measurements,
+            GeneticSearch(rows=rows, generations=1, algorithm=algorithm, denoise=False),
         )
     return measurements
 
@@ -100,7 +101,7 @@ def prepared(make: Callable[[Schema], Workload], data: str | None, algorithm: An
 def fast(rows: int, threads: int, measurements: Measurements) -> tuple[int, dict[str, Any]]:
     """The fast search, for the noisy answers."""
     found = evolve(
-        measurements, GeneticConfig(rows=rows, weights="equal", smooth=False), threads=threads
+        measurements, GeneticSearch(rows=rows, weights="equal", denoise=False), threads=threads
     )
     details = {
         "loss": found.loss,
@@ -113,7 +114,7 @@ def fast(rows: int, threads: int, measurements: Measurements) -> tuple[int, dict
 
 def paper(rows: int, measurements: Measurements) -> tuple[int, dict[str, Any]]:
     """Algorithm 1, on edits."""
-    config = GeneticConfig.paper(
+    config = GeneticSearch.paper(
         rows=rows, mutations=POPULATION, crossovers=POPULATION, generations=10**9
     )
     found = evolve(measurements, config)

@@ -19,13 +19,13 @@ from rich.console import Console
 from rich.table import Table
 from tests.workloads.random_sql import predicate
 
-from private_gsd import GeneticConfig, answer, datasets, evolve, workloads
+from private_gsd import GeneticSearch, datasets, evolve, exact_counts, workloads
 from private_gsd.counting.exact import count
 from private_gsd.data.sources import open_source
 from private_gsd.measurements.measurements import measure
 from private_gsd.privacy.accountant import LocalAccountant
 from private_gsd.privacy.allocation import plan_one_shot
-from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.noise import InsecureSeededNoise
 
 COLUMNS = ["sex", "age", "marital", "tenure", "rent", "education", "employment", "hours"]
@@ -43,7 +43,7 @@ def main() -> None:
     schema = datasets.census_schema().select(COLUMNS)
     people = datasets.census(PEOPLE).select(COLUMNS)
     [*matrices] = open_source(people, schema).encoded(batch_rows=PEOPLE)
-    budget = Budget.from_epsilon(1.0, 1 / PEOPLE**2)
+    budget = RhoBudget.from_epsilon(1.0, 1 / PEOPLE**2)
     table = Table("", "count, 1 thread", "2 threads", "DuckDB", "search", "edits a second")
     results = []
     for name, compared in (("constants", 0.0), ("and between columns", 0.15)):
@@ -52,7 +52,7 @@ def main() -> None:
             predicate(schema, rng, rng.randint(2, 4), compared) for _ in range(options.queries)
         ]
         workload = workloads.predicates(schema, texts)
-        exact = answer(workload, people)  # compiled before the clock starts
+        exact = exact_counts(workload, people)  # compiled before the clock starts
         seconds = []
         for threads in (1, 2):
             start = time.perf_counter()
@@ -74,8 +74,8 @@ def main() -> None:
             accountant=LocalAccountant(budget),
             noise=InsecureSeededNoise(1),
         )
-        config = GeneticConfig(rows=options.rows)
-        evolve(measured, GeneticConfig(rows=20, generations=2), seed=1, threads=1)
+        config = GeneticSearch(rows=options.rows)
+        evolve(measured, GeneticSearch(rows=20, generations=2), seed=1, threads=1)
         start = time.perf_counter()
         found = evolve(measured, config, seed=1, threads=1)
         search = time.perf_counter() - start

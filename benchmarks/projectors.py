@@ -31,7 +31,7 @@ from rich.table import Table
 
 from benchmarks.measure import measure as measured_run
 from private_gsd import LeftOutWarning, Schema, Sweep
-from private_gsd.counting.exact import answer, count, share_errors
+from private_gsd.counting.exact import count, exact_counts, share_errors
 from private_gsd.errors import WorkloadError
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.projection import projector_of
@@ -118,7 +118,7 @@ def main() -> None:
     table = Table("workload", "projector", "mean error", "largest error", "seconds", "peak MB")
     for name in options.only:
         workload = workload_of(schema, [WORKLOADS[name]])
-        exact = answer(workload, options.data)
+        exact = exact_counts(workload, options.data)
         true = exact.counts / exact.rows
         sweep = Sweep(schema, options.data, workload)
         with tempfile.TemporaryDirectory() as folder:
@@ -131,7 +131,7 @@ def main() -> None:
                 rows = int(wanted or ROWS[projector.name] or exact.rows)
                 try:
                     projector.check(found.workload)
-                    reason = None if "/" in spec else projector.misfit(found.workload)
+                    reason = None if "/" in spec else projector.why_infeasible(found.workload)
                 except WorkloadError as error:
                     reason = str(error)
                 if "/" in spec and name not in SERVED:

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from private_gsd import LeftOutWarning, Schema, Synthesizer
-from private_gsd.counting.exact import answer, count, share_errors
+from private_gsd.counting.exact import count, exact_counts, share_errors
 from private_gsd.workloads.specs import workload_of
 
 EPSILONS = (0.07, 0.23, 0.52, 0.74, 1.0)
@@ -33,7 +33,7 @@ def errors(
 ) -> dict[str, float]:
     """Mean and largest error against the true answers, over seeds."""
     workload = workload_of(schema, specs)
-    exact = answer(workload, data)
+    exact = exact_counts(workload, data)
     found = []
     for seed in range(seeds):
         synth = Synthesizer(

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from private_gsd import Integer, LeftOutWarning, Schema, Synthesizer
-from private_gsd.counting.exact import answer, count, share_errors
+from private_gsd.counting.exact import count, exact_counts, share_errors
 from private_gsd.projection.constraints import broken_rows, first_table
 from private_gsd.workloads.specs import default_specs, workload_of
 
@@ -55,7 +55,7 @@ def main() -> None:
     free = Schema.read(HERE / "schemas/adult.toml")
     ruled = Schema(free.columns, RULES)
     workload = workload_of(free, default_specs(free, 2))
-    exact = answer(workload, options.data)
+    exact = exact_counts(workload, options.data)
     table = Table("epsilon", "rules", "mean error", "largest", "rows that break a rule", "seconds")
     results = []
     for epsilon in EPSILONS:

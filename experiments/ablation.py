@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_gsd import GeneticConfig, Measurements, Sweep, evolve
+from private_gsd import GeneticSearch, Measurements, Sweep, evolve
 from private_gsd.counting.exact import count, share_errors
 from private_gsd.workloads.specs import workload_of
 
@@ -50,7 +50,7 @@ def searched(data: Data, epsilon: float, seed: int, **settings: Any) -> list[Row
     it does not count what others take.
     """
     noisy = measured(data, epsilon, seed)
-    config = GeneticConfig.paper(**settings)
+    config = GeneticSearch.paper(**settings)
     evolve(noisy, replace(config, generations=0), seed=seed, threads=1)  # loads the kernels
     begin = time.process_time()
     found = evolve(noisy, config, seed=seed, threads=1)

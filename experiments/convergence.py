@@ -14,7 +14,7 @@ import numpy as np
 
 from experiments.drawing import below, few_ticks, figure
 from experiments.experiment import Config, Experiment, Row, Settings
-from private_gsd import Categorical, GeneticConfig, Measurements, Schema, evolve
+from private_gsd import Categorical, GeneticSearch, Measurements, Schema, evolve
 from private_gsd.counting.exact import count
 from private_gsd.workloads import categorical_marginals
 
@@ -76,7 +76,7 @@ def sparse_columns(used: int, seed: int) -> Measurements:
 
 def perform(run: Settings, data: Data | None) -> list[Row]:
     """The error after some of the generations, thinned so that a curve is left."""
-    config = GeneticConfig.paper(
+    config = GeneticSearch.paper(
         rows=ROWS,
         mutations=run["mutations"],
         crossovers=run["crossovers"],

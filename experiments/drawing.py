@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # One system has one colour and one mark in all figures; colours that most people can tell apart.
 STYLES = {
     "GSD": ("#0072b2", "o"),
-    "GSD, not smoothed": ("#56b4e9", "."),
+    "GSD, not denoised": ("#56b4e9", "."),
     "RAP++": ("#d55e00", "s"),
     "RP": ("#e69f00", "^"),
     "RAP": ("#e69f00", "^"),

@@ -157,14 +157,14 @@ def look(name: str) -> dict[str, str]:
 PAPER = Learning(
     systems=(
         System(name="GSD", projector="gsd", rows=2000, epochs=(50,)),
-        System(name="GSD, not smoothed", projector="gsd:smooth=false", rows=2000),
+        System(name="GSD, not denoised", projector="gsd:denoise=false", rows=2000),
         System(name="RAP++", projector="rap++", rows=1000, epochs=(25,)),
     ),
 )
 FULL = Learning(
     systems=(
         System(name="GSD", projector="gsd", rows=2000, epochs=(25,)),
-        System(name="GSD, not smoothed", projector="gsd:smooth=false", rows=2000),
+        System(name="GSD, not denoised", projector="gsd:denoise=false", rows=2000),
         System(name="RAP++", projector="rap++", rows=1000, epochs=(25,)),
     ),
     seeds=1,

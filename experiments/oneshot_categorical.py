@@ -8,7 +8,7 @@ FULL = Comparison(
     workload="categorical:2",
     systems=(
         System(name="GSD", projector="gsd", rows=2000),
-        System(name="GSD, not smoothed", projector="gsd:smooth=false", rows=2000),
+        System(name="GSD, not denoised", projector="gsd:denoise=false", rows=2000),
         System(name="RP", projector="rap", rows=50_000),
         System(name="GN", projector="gem", rows=50_000),
     ),

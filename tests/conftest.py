@@ -96,15 +96,15 @@ def _unsynced() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _unsmoothed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Releases that are ten times as fast: only tests marked ``smoothed`` ask how good they are.
+def _undenoised(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Releases that are ten times as fast: only tests marked ``denoised`` ask how good they are.
 
     Programs that run by themselves are as users have them.
     """
-    from private_gsd import GeneticConfig
+    from private_gsd import GeneticSearch
 
-    def quick(**settings: Any) -> GeneticConfig:
-        return GeneticConfig(**{**settings, "smooth": False})
+    def quick(**settings: Any) -> GeneticSearch:
+        return GeneticSearch(**{**settings, "denoise": False})
 
-    if request.node.get_closest_marker("smoothed") is None:
-        monkeypatch.setattr("private_gsd.projection.projectors.GeneticConfig", quick)
+    if request.node.get_closest_marker("denoised") is None:
+        monkeypatch.setattr("private_gsd.projection.projectors.GeneticSearch", quick)

@@ -35,7 +35,7 @@ def fit(disk: Path) -> Synthesizer:
         epochs=2,
         rows=200,
         threads=1,
-        projector="gsd:smooth=false",  # only the disk matters, and this is ten times as fast
+        projector="gsd:denoise=false",  # only the disk matters, and this is ten times as fast
         insecure_noise_seed=5,
         release=disk / "release",
         ledger=disk / "ledger.db",

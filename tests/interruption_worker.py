@@ -20,7 +20,7 @@ EPOCHS = 6
 
 
 def fit(folder: Path) -> None:
-    synthesizer(folder, "gsd:smooth=false", EPOCHS).fit(TABLE)
+    synthesizer(folder, "gsd:denoise=false", EPOCHS).fit(TABLE)
 
 
 def known(folder: Path) -> int:

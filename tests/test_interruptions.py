@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from private_gsd import Release, Sweep, Synthesizer, datasets
-from private_gsd.counting.exact import answer
+from private_gsd.counting.exact import exact_counts
 from private_gsd.measurements.measurements import measure
 from private_gsd.privacy.accountant import LocalAccountant
-from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.privacy.noise import InsecureSeededNoise
 from private_gsd.projection.genetic.algorithm_1 import Algorithm1
-from private_gsd.projection.genetic.config import GeneticConfig
+from private_gsd.projection.genetic.config import GeneticSearch
 from private_gsd.projection.genetic.coordinate_search import Sweeps
 from private_gsd.projection.genetic.evolve import evolve
 from private_gsd.projection.genetic.function_search import Batches
@@ -112,10 +112,10 @@ def evolve_once(projector: str) -> Any:
 
 
 def measured(workload: Workload) -> Any:
-    budget = Budget.from_epsilon(1.0, 1e-6)
+    budget = RhoBudget.from_epsilon(1.0, 1e-6)
     units = budget.split([1.0] * workload.num_groups)
     return measure(
-        answer(workload, TABLE),
+        exact_counts(workload, TABLE),
         range(workload.num_groups),
         units,
         accountant=LocalAccountant(budget),
@@ -148,9 +148,9 @@ def test_every_kind_of_search_says_that_it_was_interrupted(
     if kind is Batches:
         workload = workload + functions(SCHEMA, {"female": lambda rows: rows["sex"] == "female"})
     known = measured(workload)
-    config = GeneticConfig(rows=20, smooth=False)
+    config = GeneticSearch(rows=20, denoise=False)
     if kind is Algorithm1:
-        config = GeneticConfig.paper(rows=20, generations=20)
+        config = GeneticSearch.paper(rows=20, generations=20)
     real = kind.run
 
     def run(self: Any, start: Any) -> Any:
@@ -168,8 +168,8 @@ def test_every_kind_of_search_says_that_it_was_interrupted(
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-@pytest.mark.smoothed
-def test_while_answers_are_smoothed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.denoised
+def test_while_answers_are_denoised(monkeypatch: pytest.MonkeyPatch) -> None:
     """At each of its reports, and where a callback stops the search at the same time."""
     known = measured(categorical_marginals(SCHEMA, 2))
 
@@ -177,12 +177,15 @@ def test_while_answers_are_smoothed(monkeypatch: pytest.MonkeyPatch) -> None:
         press()
         return True
 
-    assert evolve(known, GeneticConfig(rows=50), callback=stop).reason == "interrupted"
+    assert evolve(known, GeneticSearch(rows=50), callback=stop).reason == "interrupted"
 
 
 def test_while_the_handler_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before it, the search hears; after it, Python raises; in between nothing is lost."""
-    known, config = measured(categorical_marginals(SCHEMA, 1)), GeneticConfig(rows=20, smooth=False)
+    known, config = (
+        measured(categorical_marginals(SCHEMA, 1)),
+        GeneticSearch(rows=20, denoise=False),
+    )
     real = signal.signal
 
     def around(before: bool) -> Callable[..., Any]:
@@ -230,9 +233,9 @@ def test_where_python_drops_exceptions(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_sweep_pays_for_no_other_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at_the_end(monkeypatch, "gsd")
     sweep = Sweep(SCHEMA, TABLE, ["categorical:2"])
-    settings: list[dict[str, Any]] = [{"rows": 50, "smooth": False}]
+    settings: list[dict[str, Any]] = [{"rows": 50, "denoise": False}]
     with Ledger(tmp_path / "ledger.db", create=True) as ledger:
-        ledger.add_dataset("table", Budget.from_epsilon(9.0, sweep.delta))
+        ledger.add_dataset("table", RhoBudget.from_epsilon(9.0, sweep.delta))
         with pytest.raises(KeyboardInterrupt):
             sweep.run([0.5], seeds=[1, 2, 3], settings=settings, ledger=ledger, n_jobs=1)
     assert charges(tmp_path) == ["0: measure"]

@@ -118,7 +118,7 @@ def test_processes_look_alike(visit: Callable[..., Visit]) -> None:
         here = visit(rows)
         created(here)
         path = csv_file(rows, here.place)
-        quick = [*COMMON, "--projector", "gsd:smooth=false"]
+        quick = [*COMMON, "--projector", "gsd:denoise=false"]
         words = ["--kill", "synthesize", path.name, *quick, *KEPT]
         killed = _process(here.folder, "1", *words)
         assert killed["code"] == str(-signal.SIGKILL), killed
@@ -152,7 +152,7 @@ def _process(folder: Path, *words: str) -> dict[str, str]:
 def _outside(rows: Rows, private: bool) -> gsd.Measurements:
     """Exact counts, as somebody might have them who does not care."""
     workload = workload_of(SCHEMA, ["categorical:2"])
-    exact = gsd.answer(workload, typed(rows).select(SCHEMA.names))
+    exact = gsd.exact_counts(workload, typed(rows).select(SCHEMA.names))
     scales = np.full(workload.num_groups, 0.5)
     charges = ("",) * workload.num_groups
     return gsd.Measurements(

@@ -13,7 +13,7 @@ import pyarrow.parquet
 from benchmarks.endurance.children import call, command
 from benchmarks.endurance.looking import QUICK, Looked, Subject
 from benchmarks.endurance.scenes import SCHEMA, TABLE
-from private_gsd import Measurements, Schema, answer, datasets, workloads
+from private_gsd import Measurements, Schema, datasets, exact_counts, workloads
 from private_gsd.errors import GsdError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def inputs(reference: Reference, folder: Path) -> Iterator[Subject]:  # noqa: AR
     pyarrow.parquet.write_table(table, parquet, write_page_checksum=True)
     footer = len(parquet.read_bytes()) - 8 - int.from_bytes(parquet.read_bytes()[-8:-4], "little")
     asked = workloads.categorical_marginals(SCHEMA, k=3) + workloads.tree_marginals(SCHEMA, 1, 6)
-    exact = answer(asked, table)
+    exact = exact_counts(asked, table)
     true = {"rows": exact.rows, "counts": exact.counts.tolist()}
     files = ("schema.toml", "people.csv", "people.csv.gz", "people.parquet")
     look = _LookAtInput(asked, true, footer)
@@ -63,7 +63,7 @@ class _LookAtInput:
         def same() -> bool:
             if name == "schema.toml":
                 return Schema.read(place / name) == SCHEMA
-            exact = answer(self.asked, place / name)
+            exact = exact_counts(self.asked, place / name)
             return {"rows": exact.rows, "counts": exact.counts.tolist()} == self.true
 
         def read() -> None:

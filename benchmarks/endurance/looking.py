@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 OUTCOMES = ("harmless", "refused", "changed", "silent", "traceback", "crash", "hang")
 FAILURES = OUTCOMES[3:]
 # Settings of quick runs.
-QUICK = ("--rows", "40", "--projector", "gsd:smooth=false", "--workload", "categorical:2")
+QUICK = ("--rows", "40", "--projector", "gsd:denoise=false", "--workload", "categorical:2")
 
 
 @dataclass

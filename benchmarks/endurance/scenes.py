@@ -76,7 +76,7 @@ class Scene:
             mechanism=self.mechanism,
             epochs=3,
             rows=40,
-            projector="gsd:smooth=false",  # only what is kept matters, and this is quicker
+            projector="gsd:denoise=false",  # only what is kept matters, and this is quicker
             threads=1,
             ledger=self.ledger,
             dataset=DATASET,

@@ -1,14 +1,14 @@
 """Differentially private synthetic tables with mixed columns, made by a genetic algorithm."""
 
 from private_gsd import workloads
-from private_gsd.counting.exact import ExactAnswers, QueryErrors, answer, query_errors
+from private_gsd.counting.exact import ExactCounts, QueryErrors, exact_counts, query_errors
 from private_gsd.data import datasets
 from private_gsd.data.encoding import Encoder
 from private_gsd.data.sources import LeftOutWarning, PostgresQuery, Source, open_source
 from private_gsd.evaluation import Evaluation, evaluate
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.privacy.uncounted import UncountedWarning
-from private_gsd.projection.genetic import GeneticConfig, evolve
+from private_gsd.projection.genetic import GeneticSearch, evolve
 from private_gsd.runs.release import Release
 from private_gsd.schema import (
     Boolean,
@@ -33,8 +33,8 @@ __all__ = [
     "Datetime",
     "Encoder",
     "Evaluation",
-    "ExactAnswers",
-    "GeneticConfig",
+    "ExactCounts",
+    "GeneticSearch",
     "Integer",
     "LeftOutWarning",
     "Measurements",
@@ -47,10 +47,10 @@ __all__ = [
     "Sweep",
     "Synthesizer",
     "UncountedWarning",
-    "answer",
     "datasets",
     "evaluate",
     "evolve",
+    "exact_counts",
     "open_source",
     "query_errors",
     "workloads",

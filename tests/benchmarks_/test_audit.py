@@ -9,7 +9,7 @@ import pytest
 from benchmarks import audit
 
 from private_gsd.mechanisms import conversion_of
-from private_gsd.privacy.budget import Budget, epsilon_of
+from private_gsd.privacy.budget import RhoBudget, epsilon_of
 from private_gsd.privacy.noise import SecureNoise
 
 DELTA = 0.1
@@ -81,7 +81,7 @@ def test_the_pair_is_nearly_the_worst(mechanism: str, neighbours: str) -> None:
     case = audit.Case(mechanism, neighbours, 2.0, DELTA)
     ratios = case.draw(30)
     assert np.isfinite(ratios).all()
-    budget = Budget.from_epsilon(2.0, DELTA, conversion_of(mechanism))
+    budget = RhoBudget.from_epsilon(2.0, DELTA, conversion_of(mechanism))
     attained = float((ratios - ratios.mean(axis=1, keepdims=True)).var()) / (2 * budget.rho)
     assert 0.3 < attained < 1.8
 

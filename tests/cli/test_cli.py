@@ -131,7 +131,7 @@ def test_check_shows_the_schema(tmp_path: Path) -> None:
         (("check", "schema.toml", "latin.csv"), 4, "error: latin.csv: not UTF-8 text (line 2)"),
         (("check", "schema.toml", "other.csv"), 4, "error: other.csv: missing column 'age'"),
         (("check", "schema.toml", "old.csv"), 5, "column 'age': 1 value is not integer 0 to 120"),
-        (("check", "schema.toml", "old.csv", "--invalid", "maybe"), 2, "'error', 'coerce'"),
+        (("check", "schema.toml", "old.csv", "--on-invalid", "maybe"), 2, "'error', 'coerce'"),
         (("draft", "nowhere.csv"), 4, "error: nowhere.csv: no such file"),
         (("convert", "bad.toml"), 3, "error: bad.toml: not valid"),
         (("check",), 2, "Missing argument"),
@@ -161,7 +161,7 @@ def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
 def test_coerce(tmp_path: Path) -> None:
     (tmp_path / "schema.toml").write_text(SCHEMA)
     (tmp_path / "old.csv").write_text("age\n121\n")
-    words = ("schema", "check", "schema.toml", "old.csv", "--invalid", "coerce")
+    words = ("schema", "check", "schema.toml", "old.csv", "--on-invalid", "coerce")
     out, notes = run(*words, cwd=tmp_path)
     assert "all 1 rows fit the schema, once coerced" in out
     assert "column 'age': 1 values were moved into the domain" in notes

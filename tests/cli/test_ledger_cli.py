@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from private_gsd.privacy.budget import INSECURE, Budget
+from private_gsd.privacy.budget import INSECURE, RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.privacy.record import at_most
 from tests.cli.test_cli import run
@@ -24,9 +24,9 @@ TERMS = ("--epsilon", "1", "--delta", "1e-6", "--conversion", "paper")
 def folder(tmp_path: Path) -> Path:
     """A folder with a ledger: one dataset half spent, one untouched."""
     with Ledger(tmp_path / "ledger.db", create=True) as ledger:
-        budget = Budget.from_rho(0.5, delta=1e-6, conversion="paper")
+        budget = RhoBudget.from_rho(0.5, delta=1e-6, conversion="paper")
         ledger.add_dataset("census [2020]", budget)
-        ledger.add_dataset("other", Budget.from_rho(2.0, delta=1e-9), "add-remove")
+        ledger.add_dataset("other", RhoBudget.from_rho(2.0, delta=1e-9), "add-remove")
         groups = ["age × sex", "[red]income", "a", "b", "c"]
         for part in budget.split([1, 1, 2])[:2]:
             ledger.charge(
@@ -40,7 +40,7 @@ def test_create(tmp_path: Path) -> None:
     assert "ledger.db: dataset 'census' may spend epsilon 1 at delta 1e-06, add-remove" in out
     with Ledger(tmp_path / "ledger.db") as ledger:
         account = ledger.account("census")
-        assert account.budget == Budget.from_epsilon(1, 1e-6, "paper")
+        assert account.budget == RhoBudget.from_epsilon(1, 1e-6, "paper")
         assert account.neighbours == "add-remove"
         ledger.charge("census", account.budget.units, mechanism="m", groups=[], run="r")
     out, _ = run(*CREATE, *TERMS, "--neighbours", "add-remove", cwd=tmp_path)
@@ -58,11 +58,11 @@ def test_the_conversion_that_nobody_gave(tmp_path: Path) -> None:
     terms = ("--epsilon", "1", "--delta", "1e-6")
     for _ in range(2):
         out, _ = run(*CREATE, *terms, cwd=tmp_path)
-        assert f"rho {Budget.from_epsilon(1, 1e-6, 'gaussian').rho:.6g}" in out
+        assert f"rho {RhoBudget.from_epsilon(1, 1e-6, 'gaussian').rho:.6g}" in out
     with Ledger(tmp_path / "ledger.db") as ledger:
-        ledger.add_dataset("other", Budget.from_epsilon(1, 1e-6))
+        ledger.add_dataset("other", RhoBudget.from_epsilon(1, 1e-6))
     out, _ = run("ledger", "create", "ledger.db", "--dataset", "other", *terms, cwd=tmp_path)
-    assert f"rho {Budget.from_epsilon(1, 1e-6).rho:.6g}" in out
+    assert f"rho {RhoBudget.from_epsilon(1, 1e-6).rho:.6g}" in out
 
 
 def test_terms_that_make_no_sense_make_no_file(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_show_as_json(folder: Path) -> None:
 def test_the_bar_is_full_only_when_nothing_remains(tmp_path: Path) -> None:
     with Ledger(tmp_path / "ledger.db", create=True) as ledger:
         for name, left in (("almost", 1), ("all", 0)):
-            budget = Budget.from_rho(0.5, delta=1e-6, conversion="paper")
+            budget = RhoBudget.from_rho(0.5, delta=1e-6, conversion="paper")
             ledger.add_dataset(name, budget)
             ledger.charge(name, budget.units - left, mechanism="m", groups=["g"], run="r")
     out, _ = run("ledger", "show", "ledger.db", cwd=tmp_path)

@@ -22,7 +22,7 @@ from private_gsd import Schema, datasets
 from private_gsd.cli.output_files import OutputFile
 from private_gsd.errors import GsdError, LedgerError
 from private_gsd.measurements.measurements import Measurements
-from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.privacy.ledger.reservations import LedgerRun
 from private_gsd.runs.release import Release
@@ -394,7 +394,7 @@ def test_quiet_is_quiet(folder: Path) -> None:
 
 def test_a_run_gives_back_what_it_holds(folder: Path) -> None:
     with Ledger(folder / "l.db", create=True) as ledger:
-        ledger.add_dataset("table", Budget.from_epsilon(1.0, 1e-6))
+        ledger.add_dataset("table", RhoBudget.from_epsilon(1.0, 1e-6))
         LedgerRun(ledger, "table", "abc", "me").begin(10**6)
     out, _ = run("ledger", "show", "l.db", cwd=folder)
     assert "held" in out

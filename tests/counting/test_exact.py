@@ -13,7 +13,7 @@ import pyarrow.compute
 import pyarrow.parquet
 import pytest
 
-from private_gsd import Encoder, ExactAnswers, answer, datasets, query_errors, workloads
+from private_gsd import Encoder, ExactCounts, datasets, exact_counts, query_errors, workloads
 from private_gsd.counting.exact import BATCH_ROWS, count, share_errors
 from private_gsd.errors import DataError
 
@@ -33,24 +33,24 @@ def table() -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def exact(table: pa.Table) -> ExactAnswers:
-    return answer(WORKLOAD, table, threads=1)
+def exact(table: pa.Table) -> ExactCounts:
+    return exact_counts(WORKLOAD, table, threads=1)
 
 
-def test_threads_do_not_matter(table: pa.Table, exact: ExactAnswers) -> None:
+def test_threads_do_not_matter(table: pa.Table, exact: ExactCounts) -> None:
     for threads in (None, 2, 5):
-        again = answer(WORKLOAD, table, threads=threads)
+        again = exact_counts(WORKLOAD, table, threads=threads)
         np.testing.assert_array_equal(again.counts, exact.counts)
         assert again.rows == exact.rows == ROWS
 
 
-def test_the_source_does_not_matter(table: pa.Table, exact: ExactAnswers, tmp_path: Path) -> None:
+def test_the_source_does_not_matter(table: pa.Table, exact: ExactCounts, tmp_path: Path) -> None:
     pyarrow.parquet.write_table(table, tmp_path / "census.parquet")
     for data in (tmp_path / "census.parquet", table.to_pandas(), table.to_reader()):
-        np.testing.assert_array_equal(answer(WORKLOAD, data).counts, exact.counts)
+        np.testing.assert_array_equal(exact_counts(WORKLOAD, data).counts, exact.counts)
 
 
-def test_every_row_is_counted_once(exact: ExactAnswers) -> None:
+def test_every_row_is_counted_once(exact: ExactCounts) -> None:
     pairs = workloads.categorical_marginals(SCHEMA, 2)
     for group in range(pairs.num_groups):
         part = exact.counts[pairs.offsets[group] : pairs.offsets[group + 1]]
@@ -59,7 +59,7 @@ def test_every_row_is_counted_once(exact: ExactAnswers) -> None:
 
 def test_progress_is_told_in_rows(table: pa.Table) -> None:
     told: list[int] = []
-    answer(WORKLOAD.select([0]), table, progress=told.append)
+    exact_counts(WORKLOAD.select([0]), table, progress=told.append)
     assert sum(told) == ROWS
     assert len(told) > 1
 
@@ -70,16 +70,16 @@ def test_bad_values_are_counted_over_all_batches(table: pa.Table) -> None:
     position = table.schema.get_field_index("age")
     bad = table.set_column(position, "age", pa.array(ages))
     with pytest.raises(DataError, match=r"column 'age': 133 values are not integer 0 to 99.*100"):
-        answer(WORKLOAD.select([0]), bad, threads=2)
+        exact_counts(WORKLOAD.select([0]), bad, threads=2)
 
 
-def test_exact_answers_show_nothing(exact: ExactAnswers) -> None:
-    assert repr(exact) == str(exact) == f"<ExactAnswers to {WORKLOAD.size:,} queries: redacted>"
+def test_exact_answers_show_nothing(exact: ExactCounts) -> None:
+    assert repr(exact) == str(exact) == f"<ExactCounts to {WORKLOAD.size:,} queries: redacted>"
     assert f"{exact}" == repr(exact)
     assert not hasattr(exact, "__dict__")
 
 
-def test_exact_answers_are_not_written(exact: ExactAnswers, tmp_path: Path) -> None:
+def test_exact_answers_are_not_written(exact: ExactCounts, tmp_path: Path) -> None:
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         with pytest.raises(TypeError, match="cannot be pickled, copied or written"):
             pickle.dumps(exact, protocol)
@@ -107,7 +107,7 @@ def test_query_errors(table: pa.Table) -> None:
     mixed = pa.concat_tables([women, men.slice(0, 25)])
     errors = query_errors(workload, mixed, women)
     assert (errors.max, errors.mean, errors.rms) == pytest.approx((0.2, 0.2, 0.2))
-    exact = answer(workload, women)
+    exact = exact_counts(workload, women)
     assert query_errors(workload, exact, women).max == 0
     with pytest.raises(ValueError, match="another workload"):
         query_errors(workloads.categorical_marginals(SCHEMA, 1), exact, women)
@@ -155,4 +155,4 @@ def test_errors_on_threads_come_through(table: pa.Table) -> None:
         raise RuntimeError("stop")
 
     with pytest.raises(RuntimeError, match="stop"):
-        answer(WORKLOAD.select([0]), table, progress=stop)
+        exact_counts(WORKLOAD.select([0]), table, progress=stop)

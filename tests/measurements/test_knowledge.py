@@ -21,7 +21,7 @@ from private_gsd import (
     datasets,
     workloads,
 )
-from private_gsd.counting.exact import answer, count
+from private_gsd.counting.exact import count, exact_counts
 from private_gsd.errors import GsdError, MeasurementError, WorkloadError
 from private_gsd.measurements.derived_statistics import Statistic, check_derivable, derive
 from private_gsd.measurements.knowledge import join_outside, read_totals, resized, supplemented
@@ -36,7 +36,7 @@ TOTALS = {"sex = 'female' AND age >= 65": 777, "marital = 'single'": 2500}
 
 
 def measured(workload: Workload, sigma: float = 1.0) -> Measurements:
-    exact = answer(workload, DATA)
+    exact = exact_counts(workload, DATA)
     noise = np.random.default_rng(1).normal(0, sigma, len(exact.counts))
     groups = workload.num_groups
     scales = np.full(groups, sigma) * workload.units
@@ -220,7 +220,7 @@ def test_a_statistic_follows_from_the_tables_of_its_columns() -> None:
 
 def test_outside_evidence_counts_by_its_variance(tmp_path: Path) -> None:
     """A sharp measurement made elsewhere mends what little budget leaves of our own."""
-    exact = answer(workloads.categorical_marginals(SCHEMA, sets=[["sex", "marital"]]), DATA)
+    exact = exact_counts(workloads.categorical_marginals(SCHEMA, sets=[["sex", "marital"]]), DATA)
     outside = Measurements.from_marginals(
         SCHEMA, 12_000, [(["sex", "marital"], exact.counts * 2.0, 4.0)], private=True
     )
@@ -244,7 +244,7 @@ def test_outside_evidence_counts_by_its_variance(tmp_path: Path) -> None:
 
 
 def test_a_run_with_evidence_resumes_to_the_same_table(tmp_path: Path) -> None:
-    exact = answer(workloads.categorical_marginals(SCHEMA, 1), DATA)
+    exact = exact_counts(workloads.categorical_marginals(SCHEMA, 1), DATA)
     groups = exact.workload.num_groups
     outside = Measurements(
         exact.workload, exact.counts.astype(np.float64), np.ones(groups), 6000, ("",) * groups, True

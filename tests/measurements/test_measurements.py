@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from private_gsd import answer, datasets, workloads
-from private_gsd.counting.exact import ExactAnswers, count
+from private_gsd import datasets, exact_counts, workloads
+from private_gsd.counting.exact import ExactCounts, count
 from private_gsd.data.encoding import Encoder
 from private_gsd.errors import MeasurementError, SchemaError, WorkloadError
 from private_gsd.measurements.measurements import Measurements, _checksum, measure
 from private_gsd.privacy.accountant import LocalAccountant
-from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.measuring import (
     NoisyTotal,
     Selection,
@@ -40,8 +40,8 @@ WORKLOAD = (
     + workloads.random_prefixes(SCHEMA, 50)
 )
 TABLE = datasets.census(3000)
-EXACT = answer(WORKLOAD, TABLE)
-BUDGET = Budget.from_epsilon(1, 1e-9)
+EXACT = exact_counts(WORKLOAD, TABLE)
+BUDGET = RhoBudget.from_epsilon(1, 1e-9)
 
 
 def measured(groups: list[int], noise: Any = None, **options: Any) -> Measurements:
@@ -375,7 +375,7 @@ def test_new_folders_are_synced_into_their_parents(
 def test_a_drafted_schema_is_not_measured() -> None:
     """Its values and bounds are those of single people, and no noise is on them."""
     drafted = replace(WORKLOAD, schema=replace(SCHEMA, drafted=True))
-    exact = ExactAnswers(drafted, EXACT.rows, EXACT.counts)
+    exact = ExactCounts(drafted, EXACT.rows, EXACT.counts)
     shares = np.zeros(drafted.size)
     accountant = LocalAccountant(BUDGET)
     doors: list[Callable[[Any], Any]] = [

@@ -18,7 +18,7 @@ from private_gsd.kernels.caching import KernelCache
 SCHEMA = datasets.census_schema().select(["sex", "age", "marital", "income", "citizen"])
 TABLE = datasets.census(1000, seed=2).select(SCHEMA.names)
 RULED = replace(SCHEMA, constraints=("marital <> 'married' OR age >= 15",))
-QUICK = "gsd:smooth=false"
+QUICK = "gsd:denoise=false"
 
 
 def mixed(schema: Schema) -> Any:

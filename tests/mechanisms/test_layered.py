@@ -11,7 +11,7 @@ from private_gsd import Sweep, datasets, workloads
 from private_gsd.errors import WorkloadError
 from private_gsd.mechanisms import Mechanism, measurable, plan_of, planned_units
 from private_gsd.mechanisms.candidates import scopes_of
-from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.synthesis.synthesizer import Synthesizer
 from private_gsd.workloads import Neighbours
@@ -20,7 +20,7 @@ from private_gsd.workloads.specs import workload_of
 SCHEMA = datasets.census_schema().select(["sex", "age", "marital", "citizen", "tenure", "income"])
 TABLE = datasets.census(800, seed=2).select(SCHEMA.names)
 LAYERED = Mechanism(name="layered")
-BUDGET = Budget.from_epsilon(1.0, 1e-6)
+BUDGET = RhoBudget.from_epsilon(1.0, 1e-6)
 
 
 def test_pairs_of_triples_are_measured_once() -> None:

@@ -22,7 +22,7 @@ from private_gsd.mechanisms.aim import _fitting, weights_of
 from private_gsd.mechanisms.base import Run
 from private_gsd.mechanisms.candidates import scopes_of
 from private_gsd.mechanisms.mst import independent_shares, nearest_chances
-from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.projection import projector_of
 from private_gsd.runs.release import Release
@@ -123,7 +123,7 @@ def test_mst_finds_the_tree_of_a_markov_chain(projector: str, tmp_path: Path) ->
     # The tree says it all: also of pairs that were not measured.
     far = asked.categorical_marginals(schema, sets=[["c0", "c2"], ["c1", "c4"]])
     assert query_errors(far, table, synth.sample()).max < 0.06
-    budget = Budget.from_epsilon(100.0, 1 / table.num_rows**2)
+    budget = RhoBudget.from_epsilon(100.0, 1 / table.num_rows**2)
     assert spent(synth.release) == budget.units
 
 
@@ -181,7 +181,7 @@ def test_the_budget_is_spent_to_the_last_unit(name: str, neighbours: str, tmp_pa
             rows=40,
             release=folder,
         ).fit(PEOPLE)
-        budget = Budget.from_epsilon(epsilon, 1e-6)
+        budget = RhoBudget.from_epsilon(epsilon, 1e-6)
         assert spent(synth.release) == budget.units
         mechanism = Mechanism(name=name)  # type: ignore[arg-type]
         everything = measurable(mechanism, synth.release.workload)
@@ -250,10 +250,10 @@ def test_weights_are_how_much_of_the_questions_a_candidate_shares() -> None:
     }
 
 
-def run_of(workload: Workload, misfit: Any) -> Run:
+def run_of(workload: Workload, why_infeasible: Any) -> Run:
     nothing: Any = None
     facts = dict.fromkeys(Run.__dataclass_fields__, nothing)
-    return Run(**{**facts, "workload": workload, "misfit": misfit})
+    return Run(**{**facts, "workload": workload, "why_infeasible": why_infeasible})
 
 
 def test_aim_leaves_out_what_would_make_a_model_too_large() -> None:
@@ -261,12 +261,14 @@ def test_aim_leaves_out_what_would_make_a_model_too_large() -> None:
     parts = measurable(AIM, asked.categorical_marginals(schema, 3))
     looked: list[tuple[list[int], float]] = []
 
-    def misfit(groups: list[int], share: float = 1.0) -> str | None:
+    def why_infeasible(groups: list[int], share: float = 1.0) -> str | None:
         looked.append((groups, share))
         return None if parts.describe(groups[-1]) == "a x d" else "too large"
 
     abc = scopes_of(parts).index((0, 1, 2))
-    found = [parts.describe(group) for group in _fitting(run_of(parts, misfit), [[abc]], 0.25)]
+    found = [
+        parts.describe(group) for group in _fitting(run_of(parts, why_infeasible), [[abc]], 0.25)
+    ]
     # Nothing new is joined within a x b x c, which was measured; all else is asked about.
     assert found == [*"abcd", "a x b", "a x c", "a x d", "b x c", "a x b x c"]
     assert {share for _, share in looked} == {0.25}
@@ -279,11 +281,11 @@ def test_the_size_of_a_model_grows_with_the_budget_spent() -> None:
     pgm = projector_of("pgm:cells=100")
     schema = Schema([Categorical(name, values=list("pqrs")) for name in "abc"])
     chain_of = asked.categorical_marginals(schema, sets=[["a", "b"], ["b", "c"]])  # 32 cells
-    assert pgm.misfit(chain_of, 0.32) is None
-    assert "more than the 31 allowed" in str(pgm.misfit(chain_of, 0.31))
+    assert pgm.why_infeasible(chain_of, 0.32) is None
+    assert "more than the 31 allowed" in str(pgm.why_infeasible(chain_of, 0.31))
     triple = asked.categorical_marginals(schema, 3)
-    assert pgm.misfit(triple) is None
-    assert pgm.misfit(triple, 0.5) is not None
+    assert pgm.why_infeasible(triple) is None
+    assert pgm.why_infeasible(triple, 0.5) is not None
 
 
 def test_mst_with_pairs_that_a_model_cannot_take(tmp_path: Path) -> None:
@@ -294,10 +296,10 @@ def test_mst_with_pairs_that_a_model_cannot_take(tmp_path: Path) -> None:
     settings["projector"] = f"pgm:iterations=10,cells={cells}"
     synth = Synthesizer(schema, 1.0, release=tmp_path / "r", **settings).fit(table)
     assert 0 < len(synth.release.epochs()) < 4
-    assert spent(synth.release) == Budget.from_epsilon(1.0, 1 / 500**2).units
+    assert spent(synth.release) == RhoBudget.from_epsilon(1.0, 1 / 500**2).units
     measured = synth.release.measurements()
     assert measured is not None
-    assert projector_of(settings["projector"]).misfit(measured.workload) is None
+    assert projector_of(settings["projector"]).why_infeasible(measured.workload) is None
     pairs = measurable(MST, workload_of(schema, ["categorical:2"]))
     assert is_picky(projector_of(settings["projector"]), MST, pairs)
     assert not is_picky(projector_of("pgm"), MST, pairs)
@@ -459,12 +461,14 @@ def test_other_refusals(tmp_path: Path) -> None:
     many = Schema([Boolean(f"b{n}") for n in range(9)])
     with pytest.raises(WorkloadError, match="more than 8 columns, too many to look for its parts"):
         measurable(AIM, asked.categorical_marginals(many, 9))
-    tiny = Budget(100, 1e-6)
+    tiny = RhoBudget(100, 1e-6)
     pairs = measurable(AIM, asked.categorical_marginals(many, 2))
     with pytest.raises(BudgetError, match="too small for 144 rounds"):
         planned_units(AIM, pairs, tiny)
     with pytest.raises(BudgetError, match="too small"):
-        planned_units(MST, measurable(MST, asked.categorical_marginals(many, 2)), Budget(9, 1e-6))
+        planned_units(
+            MST, measurable(MST, asked.categorical_marginals(many, 2)), RhoBudget(9, 1e-6)
+        )
     with pytest.raises(BudgetError, match="'layered' or 'adaptive' or 'mst' or 'aim', not 'mts'"):
         Synthesizer(CENSUS, 1.0, mechanism="mts").fit(PEOPLE)
     derived = Synthesizer(

@@ -26,7 +26,7 @@ from private_gsd.cli import console, main
 from private_gsd.evaluation import release_page
 from private_gsd.measurements.measurements import measure
 from private_gsd.privacy.accountant import LocalAccountant
-from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.runs.runner import Runner
 from private_gsd.synthesis.smartnoise import GsdSynthesizer
@@ -228,11 +228,11 @@ def smartnoise(visit: Visit) -> Any:
 def sweep(visit: Visit) -> Any:
     """Many releases of one set of counts."""
     created(visit, "tight")
-    invalid = visit.settings.get("invalid", "error")
-    runs = gsd.Sweep(SCHEMA, typed_pandas(visit), SPECS, delta=1e-6, invalid=invalid)
+    on_invalid = visit.settings.get("on_invalid", "error")
+    runs = gsd.Sweep(SCHEMA, typed_pandas(visit), SPECS, delta=1e-6, on_invalid=on_invalid)
     settings: list[dict[str, Any]] = [
-        {"rows": 25, "smooth": False},
-        {"rows": 25, "smooth": False, "mechanism": "adaptive", "epochs": 2},
+        {"rows": 25, "denoise": False},
+        {"rows": 25, "denoise": False, "mechanism": "adaptive", "epochs": 2},
     ]
     with Ledger(visit.folder / "ledger.db", create=False) as ledger:
         made = runs.run([0.5, 1.0], settings=settings, ledger=ledger, n_jobs=1)
@@ -255,13 +255,13 @@ def functions(visit: Visit) -> Any:
     """The functions below the synthesizer."""
     data = KINDS["pandas"](visit.rows, visit.place)
     workload = workload_of(SCHEMA, SPECS)
-    exact = gsd.answer(workload, data, invalid=visit.settings.get("invalid", "error"))
+    exact = gsd.exact_counts(workload, data, on_invalid=visit.settings.get("on_invalid", "error"))
     relation: Any = visit.settings.get("neighbours", "replace-one")
     measured = measure(
         exact,
         range(workload.num_groups),
         [2**40] * workload.num_groups,
-        accountant=LocalAccountant(Budget.from_epsilon(1.0, 1e-6), relation),
+        accountant=LocalAccountant(RhoBudget.from_epsilon(1.0, 1e-6), relation),
         noise=standing_in.EqualNoise(),
         neighbours=relation,
         rows=60 if relation == "add-remove" else None,
@@ -355,7 +355,7 @@ def files(visit: Visit, *own: Path) -> Seen:
 def planned_by_command(visit: Visit) -> Any:
     """What would be measured."""
     path = csv_file(visit.rows, visit.place)
-    options = [word for word in visit.options if word not in ("--invalid", "coerce")]
+    options = [word for word in visit.options if word not in ("--on-invalid", "coerce")]
     words = ["plan", path.name, *COMMON, *options]
     return {
         "plan": command(visit, *words),

@@ -86,7 +86,7 @@ class Pair:
         return self.name
 
 
-COERCE = {"invalid": "coerce"}
+COERCE = {"on_invalid": "coerce"}
 ADD_REMOVE = {"neighbours": "add-remove", "delta": 1e-6}
 
 NULL = changed(**NULLS)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from private_gsd import answer, datasets, workloads
+from private_gsd import datasets, exact_counts, workloads
 from private_gsd.measurements.measurements import measure
 from private_gsd.privacy.accountant import LedgerAccountant
 from private_gsd.privacy.ledger.ledger import Ledger
@@ -26,7 +26,7 @@ def die(step: str, wanted: str) -> None:
 def main(folder: Path, units: int, wanted: str) -> None:
     schema = datasets.census_schema()
     workload = workloads.categorical_marginals(schema, sets=[("sex", "marital")])
-    exact = answer(workload, datasets.census(500))
+    exact = exact_counts(workload, datasets.census(500))
     ledger = Ledger(folder / "ledger.db", create=True)
 
     class Accountant(LedgerAccountant):

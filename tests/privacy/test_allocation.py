@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from private_gsd import answer, datasets, workloads
+from private_gsd import datasets, exact_counts, workloads
 from private_gsd.errors import BudgetError
 from private_gsd.measurements.measurements import measure
 from private_gsd.privacy.accountant import LocalAccountant
 from private_gsd.privacy.allocation import plan_one_shot
-from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.noise import InsecureSeededNoise, gaussian_scale
 
 SCHEMA = datasets.census_schema()
 WORKLOAD = workloads.categorical_marginals(SCHEMA, 2) + workloads.tree_marginals(SCHEMA, 2)
-BUDGET = Budget.from_epsilon(1, 1e-9)
+BUDGET = RhoBudget.from_epsilon(1, 1e-9)
 
 
 def test_equal_noise_is_the_gaussian_mechanism_on_one_vector() -> None:
@@ -41,7 +41,7 @@ def test_what_is_planned_is_what_is_measured_and_charged() -> None:
     plan = plan_one_shot(WORKLOAD, BUDGET)
     accountant = LocalAccountant(BUDGET)
     measured = measure(
-        answer(WORKLOAD, datasets.census(500)),
+        exact_counts(WORKLOAD, datasets.census(500)),
         range(WORKLOAD.num_groups),
         plan.units,
         accountant=accountant,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from private_gsd.errors import BudgetError
 from private_gsd.privacy.budget import (
     UNITS_PER_RHO,
-    Budget,
+    RhoBudget,
     default_delta,
     epsilon_of,
     rho_of,
@@ -71,7 +71,7 @@ def test_the_tight_conversion_is_never_looser(rho: float, delta: float) -> None:
 @pytest.mark.parametrize("conversion", ["tight", "paper", "gaussian"])
 @given(epsilon=st.floats(0.001, 30), delta=deltas)
 def test_a_budget_keeps_its_promise(conversion: Any, epsilon: float, delta: float) -> None:
-    budget = Budget.from_epsilon(epsilon, delta, conversion)
+    budget = RhoBudget.from_epsilon(epsilon, delta, conversion)
     assert budget.epsilon <= epsilon
     assert budget.epsilon == pytest.approx(epsilon, rel=1e-6)
 
@@ -84,7 +84,7 @@ def test_delta_falls_as_epsilon_grows(rho: float, epsilon: float) -> None:
 
 @given(st.floats(1e-6, 10), st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=300))
 def test_a_split_gives_away_nothing(rho: float, weights: list[float]) -> None:
-    budget = Budget.from_rho(rho, 1e-9)
+    budget = RhoBudget.from_rho(rho, 1e-9)
     parts = budget.split(weights)
     assert 0 <= budget.units - sum(parts) < len(parts)
     total = sum(map(Fraction, weights))
@@ -93,9 +93,9 @@ def test_a_split_gives_away_nothing(rho: float, weights: list[float]) -> None:
 
 
 def test_units_are_exact() -> None:
-    assert Budget.from_rho(0.5, 1e-9).units == UNITS_PER_RHO // 2
-    assert Budget.from_rho(0.5, 1e-9).rho == 0.5
-    assert Budget.from_rho(0.1, 1e-9).rho <= 0.1
+    assert RhoBudget.from_rho(0.5, 1e-9).units == UNITS_PER_RHO // 2
+    assert RhoBudget.from_rho(0.5, 1e-9).rho == 0.5
+    assert RhoBudget.from_rho(0.1, 1e-9).rho <= 0.1
 
 
 def test_the_default_delta() -> None:
@@ -104,24 +104,24 @@ def test_the_default_delta() -> None:
 
 WRONG: list[tuple[Callable[[], Any], str]] = [
     *(
-        (lambda e=e: Budget.from_epsilon(e, 1e-9), "epsilon must be")
+        (lambda e=e: RhoBudget.from_epsilon(e, 1e-9), "epsilon must be")
         for e in (0, -1, math.nan, math.inf, "1", True)
     ),
     *(
-        (lambda d=d: Budget.from_epsilon(1, d), "delta must be more than 0 and less than 1")
+        (lambda d=d: RhoBudget.from_epsilon(1, d), "delta must be more than 0 and less than 1")
         for d in (0, 1, 1.5, -0.1, math.nan, "x", False, 1e-310, 1 - 1e-16)
     ),
-    *((lambda r=r: Budget.from_rho(r, 1e-9), "rho") for r in (math.nan, math.inf, "1")),
-    (lambda: Budget.from_rho(0, 1e-9), "the budget is empty"),
-    (lambda: Budget.from_rho(5000, 1e-9), "nobody is protected"),
-    (lambda: Budget.from_epsilon(1e-300, 1e-9), "epsilon must be at least 1e-09"),
-    (lambda: Budget.from_epsilon(1, 1e-9, "loose"), "'paper' or 'gaussian', not 'loose'"),  # type: ignore[arg-type]
+    *((lambda r=r: RhoBudget.from_rho(r, 1e-9), "rho") for r in (math.nan, math.inf, "1")),
+    (lambda: RhoBudget.from_rho(0, 1e-9), "the budget is empty"),
+    (lambda: RhoBudget.from_rho(5000, 1e-9), "nobody is protected"),
+    (lambda: RhoBudget.from_epsilon(1e-300, 1e-9), "epsilon must be at least 1e-09"),
+    (lambda: RhoBudget.from_epsilon(1, 1e-9, "loose"), "'paper' or 'gaussian', not 'loose'"),  # type: ignore[arg-type]
     (lambda: epsilon_of(-1, 1e-9), "rho must be"),
-    (lambda: Budget(5, 1e-9).split([1] * 9), "too small to be split in 9 parts"),
-    (lambda: Budget(5, 1e-9).split([]), "weights must be positive"),
-    (lambda: Budget(5, 1e-9).split([1, 0]), "weights must be positive"),
+    (lambda: RhoBudget(5, 1e-9).split([1] * 9), "too small to be split in 9 parts"),
+    (lambda: RhoBudget(5, 1e-9).split([]), "weights must be positive"),
+    (lambda: RhoBudget(5, 1e-9).split([1, 0]), "weights must be positive"),
     (lambda: default_delta(1), "no sensible delta"),
-    (lambda: Budget(5, 1e-9).split([1e308, math.inf]), "weights must be positive"),
+    (lambda: RhoBudget(5, 1e-9).split([1e308, math.inf]), "weights must be positive"),
 ]
 
 
@@ -138,15 +138,15 @@ def test_one_bound_and_one_message(conversion: Any, delta: float) -> None:
     """A bound on rho, and the epsilon that it is: no epsilon is in one range and out of another."""
     for epsilon in (1e4, 1e6, 1e7, 1e300):
         with pytest.raises(BudgetError, match="over the bound of rho = 1000") as error:
-            Budget.from_epsilon(epsilon, delta, conversion)
+            RhoBudget.from_epsilon(epsilon, delta, conversion)
     most = int(str(error.value).rsplit(" ", 1)[1].replace(",", ""))
-    assert Budget.from_epsilon(most, delta, conversion).rho > 990
+    assert RhoBudget.from_epsilon(most, delta, conversion).rho > 990
     with pytest.raises(BudgetError, match=f"the largest epsilon at this delta is {most:,}"):
-        Budget.from_epsilon(most + 1, delta, conversion)
+        RhoBudget.from_epsilon(most + 1, delta, conversion)
     with pytest.raises(BudgetError, match="over the bound of rho = 1000"):
-        Budget.from_rho(1000.1, delta, conversion)
+        RhoBudget.from_rho(1000.1, delta, conversion)
 
 
 def test_large_weights_do_not_overflow() -> None:
-    budget = Budget.from_rho(1.0, 1e-9)
+    budget = RhoBudget.from_rho(1.0, 1e-9)
     assert budget.split([1e308, 1e308]) == [budget.units // 2] * 2

@@ -11,7 +11,7 @@ from dp_accounting.pld import PLDAccountant
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from private_gsd.privacy.budget import Budget, epsilon_of, rho_of
+from private_gsd.privacy.budget import RhoBudget, epsilon_of, rho_of
 from private_gsd.privacy.conversions import ROUNDING, delta_of, delta_of_gaussian
 from private_gsd.privacy.noise import gaussian_scale
 
@@ -48,7 +48,7 @@ def exact_deltas(answers: int, variance: float, epsilons: np.ndarray) -> np.ndar
 @pytest.mark.parametrize("answers", [1, 2, 8, 50])
 @pytest.mark.parametrize("rho", [0.01, 0.1, 0.5, 2, 8])
 def test_whole_numbers_keep_what_the_curve_promises(answers: int, rho: float) -> None:
-    units = Budget.from_rho(rho, 1e-9).units // answers
+    units = RhoBudget.from_rho(rho, 1e-9).units // answers
     variance = gaussian_scale(1.0, units, "gaussian") ** 2
     epsilons = EPSILONS * math.sqrt(rho)
     claimed = [delta_of_gaussian(rho, epsilon) for epsilon in epsilons]
@@ -66,7 +66,7 @@ def test_without_the_three_they_would_not(answers: int, rho: float) -> None:
 def test_the_promise_is_no_more_than_is_needed_where_noise_is_usual() -> None:
     """At a variance of hundreds, less than 4 % of δ is given away, or 0.4 % of ε."""
     rho, answers = 0.05, 50
-    variance = gaussian_scale(1.0, Budget.from_rho(rho / answers, 1e-9).units, "gaussian") ** 2
+    variance = gaussian_scale(1.0, RhoBudget.from_rho(rho / answers, 1e-9).units, "gaussian") ** 2
     (exact,) = exact_deltas(answers, variance, np.ones(1))
     assert exact > 0.96 * delta_of_gaussian(rho, 1.0)
 
@@ -74,7 +74,7 @@ def test_the_promise_is_no_more_than_is_needed_where_noise_is_usual() -> None:
 def test_answers_with_different_noise() -> None:
     """Two counts, one with nine times the other's budget: a sum over pairs of outcomes."""
     rho = 0.4
-    parts = [Budget.from_rho(part * rho, 1e-9).units for part in (0.9, 0.1)]
+    parts = [RhoBudget.from_rho(part * rho, 1e-9).units for part in (0.9, 0.1)]
     variances = [gaussian_scale(1.0, units, "gaussian") ** 2 for units in parts]
     first, second = (discrete_gaussian(each) for each in variances)
     law = np.outer(first, second)
@@ -166,6 +166,6 @@ def test_how_much_less_noise_it_takes(rows: int, least: float, most: float) -> N
 
 def test_every_gaussian_has_the_three() -> None:
     for rho in (1e-6, 0.01, 1, 100):
-        scale = gaussian_scale(2.0, Budget.from_rho(rho, 1e-9).units, "gaussian")
+        scale = gaussian_scale(2.0, RhoBudget.from_rho(rho, 1e-9).units, "gaussian")
         assert scale**2 - ROUNDING >= 1 / rho
         assert scale**2 - ROUNDING == pytest.approx(1 / rho, rel=1e-9, abs=1e-12)

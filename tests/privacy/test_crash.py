@@ -11,11 +11,11 @@ import pytest
 
 from private_gsd.errors import MeasurementError
 from private_gsd.measurements.measurements import Measurements
-from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
 from tests.privacy.crash_worker import STEPS
 
-BUDGET = Budget.from_epsilon(1, 1e-9)
+BUDGET = RhoBudget.from_epsilon(1, 1e-9)
 UNITS = BUDGET.units // 3
 
 

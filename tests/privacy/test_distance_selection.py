@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from private_gsd import Categorical, ExactAnswers, Integer, Real, Schema, workloads
+from private_gsd import Categorical, ExactCounts, Integer, Real, Schema, workloads
 from private_gsd.counting.exact import count
 from private_gsd.errors import BudgetError, WorkloadError
 from private_gsd.privacy.budget import UNITS_PER_RHO, Conversion
@@ -49,7 +49,7 @@ def rows_of(rng: np.random.Generator, number: int) -> np.ndarray:
 def scores(matrix: np.ndarray, **options: Any) -> tuple[np.ndarray, float]:
     """The scores that noise is added to, and its scale, for a selection among all groups."""
     watch = Watch()
-    exact = ExactAnswers(WORKLOAD, len(matrix), count(WORKLOAD, matrix, threads=1))
+    exact = ExactCounts(WORKLOAD, len(matrix), count(WORKLOAD, matrix, threads=1))
     given_: dict[str, Any] = {"candidates": ALL, "k": 1, "units": UNITS_PER_RHO // 2, **options}
     select_by_distance(exact, accountant=watch, noise=watch, **given_)
     [charge, (name, found, _, scale)] = watch.events
@@ -146,7 +146,7 @@ def test_large_numbers_do_not_overflow() -> None:
     counts = np.array([2**52, 0], dtype=np.int64)
     watch = Watch()
     select_by_distance(
-        ExactAnswers(asked, 2**52, counts),
+        ExactCounts(asked, 2**52, counts),
         np.array([0.0, 1.0]),
         2**52,
         [0],
@@ -192,7 +192,7 @@ def test_nothing_is_charged_for_what_cannot_be_done() -> None:
     sums = workloads.sums(SCHEMA, ["age"])
     with pytest.raises(BudgetError, match="cannot select sums"):
         select_by_distance(
-            ExactAnswers(sums, 5, np.zeros(sums.size, dtype=np.int64)),
+            ExactCounts(sums, 5, np.zeros(sums.size, dtype=np.int64)),
             np.zeros(sums.size),
             5,
             [0],
@@ -210,7 +210,7 @@ def test_how_often_the_better_one_is_selected() -> None:
     """The exponential mechanism at Δ = 2 and ε = 1: odds of e for two scores that are 4 apart."""
     one = Schema([Categorical("c", values=["a", "b"]), Categorical("d", values=["a", "b"])])
     asked = workloads.categorical_marginals(one, 1)
-    exact = ExactAnswers(asked, 10, np.array([5, 5, 5, 5], dtype=np.int64))
+    exact = ExactCounts(asked, 10, np.array([5, 5, 5, 5], dtype=np.int64))
     shares = np.array([0.7, 0.3, 0.5, 0.5])
     units = UNITS_PER_RHO // 8  # ε²/8 at ε = 1
     assert selection_scale(units, 1, 2) == pytest.approx(4)

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 import private_gsd
-from private_gsd import answer, datasets, workloads
+from private_gsd import datasets, exact_counts, workloads
 from private_gsd.errors import BudgetError, WorkloadError
 from private_gsd.privacy.accountant import LedgerAccountant, LocalAccountant
-from private_gsd.privacy.budget import Budget, Conversion
+from private_gsd.privacy.budget import Conversion, RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.privacy.measuring import release_counts, release_total, select_groups
 from private_gsd.privacy.noise import InsecureSeededNoise, SecureNoise, gaussian_scale
@@ -25,8 +25,8 @@ WORKLOAD = (
     + workloads.tree_marginals(SCHEMA, 2)
     + workloads.random_prefixes(SCHEMA, 20)
 )
-EXACT = answer(WORKLOAD, datasets.census(2000).select(SCHEMA.names))
-BUDGET = Budget.from_epsilon(1, 1e-9)
+EXACT = exact_counts(WORKLOAD, datasets.census(2000).select(SCHEMA.names))
+BUDGET = RhoBudget.from_epsilon(1, 1e-9)
 
 
 class Watch:
@@ -219,7 +219,7 @@ def test_one_person_moves_no_score_by_more_than_one() -> None:
     for row in range(60):
         other = pa.concat_tables([table.slice(0, 299), people.slice(row, 1)])
         watch = Watch()
-        exact = answer(WORKLOAD, other)
+        exact = exact_counts(WORKLOAD, other)
         everything = list(range(WORKLOAD.num_groups))
         select_groups(exact, shares, 300, everything, 1, 2**40, accountant=watch, noise=watch)
         scores.append(watch.events[1][1])
@@ -257,11 +257,11 @@ def test_noise_is_drawn_in_the_privacy_package_alone() -> None:
 
 
 def test_exact_counts_are_opened_in_the_privacy_package_alone() -> None:
-    """Outside of it and of answering itself nobody reads ``.counts`` of ``ExactAnswers``."""
+    """Outside of it and of answering itself nobody reads ``.counts`` of ``ExactCounts``."""
     opening = {
         path.name
         for path in SOURCES
-        if "ExactAnswers" in path.read_text() and ".counts" in path.read_text()
+        if "ExactCounts" in path.read_text() and ".counts" in path.read_text()
     }
     assert opening <= {"answering.py", "release.py", "measurement.py"}
     text = (Path(private_gsd.__file__).parent / "measurement.py").read_text()
@@ -286,7 +286,7 @@ def sensitive_imports(text: str) -> list[str]:
 
 def test_projectors_see_measurements_and_nothing_before_them() -> None:
     """What makes tables of measurements imports neither exact answers nor what opens them."""
-    assert sensitive_imports("from private_gsd.counting.exact import ExactAnswers")
+    assert sensitive_imports("from private_gsd.counting.exact import ExactCounts")
     assert sensitive_imports("def f():\n    from private_gsd import answering")
     assert sensitive_imports("import private_gsd.privacy.measuring")
     assert not sensitive_imports("from private_gsd.measurements.measurements import Measurements")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from private_gsd.errors import BudgetError
-from private_gsd.privacy.budget import Budget, epsilon_of
+from private_gsd.privacy.budget import RhoBudget, epsilon_of
 from private_gsd.privacy.conversions import ROUNDING
 from private_gsd.privacy.noise import (
     InsecureSeededNoise,
@@ -98,7 +98,7 @@ def test_top_k_is_k_selections_without_replacement() -> None:
 @pytest.mark.parametrize("square", [1, 2, 10, 1360])
 @pytest.mark.parametrize("rho", [1e-6, 0.01, 0.3, 5])
 def test_calibration_costs_what_was_charged_by_opendp_s_word(square: float, rho: float) -> None:
-    units = Budget.from_rho(rho, 1e-9).units
+    units = RhoBudget.from_rho(rho, 1e-9).units
     for conversion, more in (("tight", 0.0), ("paper", 0.0), ("gaussian", ROUNDING)):
         scale = gaussian_scale(square, units, conversion)  # type: ignore[arg-type]
         assert gaussian_mechanism(scale).map(math.sqrt(square)) <= rho
@@ -112,7 +112,7 @@ def test_calibration_costs_what_was_charged_by_opendp_s_word(square: float, rho:
 def test_the_exponential_mechanism_s_calibration_is_the_paper_s() -> None:
     """Gumbel noise of scale 2/ε is the ε exponential mechanism, which is ε²/8-zCDP."""
     epsilon = 0.8
-    units = Budget.from_rho(epsilon**2 / 8, 1e-9).units
+    units = RhoBudget.from_rho(epsilon**2 / 8, 1e-9).units
     assert selection_scale(units) == pytest.approx(2 / epsilon, rel=1e-9)
 
 
@@ -155,7 +155,7 @@ def audit_gaussian(scale: float, delta: float) -> float:
 
 def test_the_audit_of_one_shot_measurement() -> None:
     rho, delta = 0.5, 0.01
-    scale = gaussian_scale(200, Budget.from_rho(rho, delta).units, "gaussian")
+    scale = gaussian_scale(200, RhoBudget.from_rho(rho, delta).units, "gaussian")
     claim = epsilon_of(rho, delta, "gaussian")
     bound = audit_gaussian(scale, delta)
     assert 0.4 * claim < bound < claim  # the audit sees something, and not more than is claimed
@@ -176,7 +176,7 @@ def audit_selection(scale: float) -> float:
 def test_the_audit_of_selection() -> None:
     """The exponential mechanism of ρ-zCDP claims √(8ρ) without any δ."""
     rho = 2.0
-    scale = selection_scale(Budget.from_rho(rho, 1e-9).units)
+    scale = selection_scale(RhoBudget.from_rho(rho, 1e-9).units)
     claim = math.sqrt(8 * rho)
     bound = audit_selection(scale)
     assert 0.5 * claim < bound < claim

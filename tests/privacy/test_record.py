@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from private_gsd.privacy.budget import INSECURE, Budget, epsilon_of
+from private_gsd.privacy.budget import INSECURE, RhoBudget, epsilon_of
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.privacy.record import at_most, release_record, restated
 from private_gsd.privacy.tradeoff import largest_powers
@@ -24,7 +24,7 @@ NO_CLAIMS: dict[str, Any] = {
 
 
 def record_of(
-    folder: Path, budget: Budget, spent: float = 0.5, mechanism: str = "discrete gaussian"
+    folder: Path, budget: RhoBudget, spent: float = 0.5, mechanism: str = "discrete gaussian"
 ) -> dict[str, Any]:
     """The record of a dataset of which a part is spent."""
     with Ledger(folder / "ledger.db", create=True) as ledger:
@@ -37,7 +37,7 @@ def record_of(
 @pytest.mark.parametrize("conversion", ["tight", "paper", "gaussian"])
 def test_the_guarantee_is_of_the_total(conversion: Any, tmp_path: Path) -> None:
     """A filter: what is spent so far has no guarantee of its own, and none is stated."""
-    budget = Budget.from_epsilon(2.0, 1e-6, conversion)
+    budget = RhoBudget.from_epsilon(2.0, 1e-6, conversion)
     record = record_of(tmp_path, budget)
     promised = record["guarantee"]
     assert f"rho = {budget.rho!r}, which is the total" in promised
@@ -50,7 +50,7 @@ def test_the_guarantee_is_of_the_total(conversion: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("conversion", ["tight", "gaussian"])
 def test_several_rows_of_one_person(conversion: Any, tmp_path: Path) -> None:
-    budget = Budget.from_epsilon(1.0, 1e-9, conversion)
+    budget = RhoBudget.from_epsilon(1.0, 1e-9, conversion)
     record = record_of(tmp_path, budget)
     assert [group["rows"] for group in record["groups_of_rows"]] == [2, 5, 10]
     for group in record["groups_of_rows"]:
@@ -61,12 +61,12 @@ def test_several_rows_of_one_person(conversion: Any, tmp_path: Path) -> None:
 
 
 def test_groups_of_which_nothing_can_be_said(tmp_path: Path) -> None:
-    record = record_of(tmp_path, Budget.from_rho(30.0, 1e-9))
+    record = record_of(tmp_path, RhoBudget.from_rho(30.0, 1e-9))
     assert [group["epsilon"] is None for group in record["groups_of_rows"]] == [False, False, True]
 
 
 def test_what_a_test_can_reach_is_of_the_total_too(tmp_path: Path) -> None:
-    budget = Budget.from_epsilon(1.0, 1e-9, "gaussian")
+    budget = RhoBudget.from_epsilon(1.0, 1e-9, "gaussian")
     record = record_of(tmp_path, budget, 0.1)
     alarms = [test["false_alarms"] for test in record["tests"]]
     powers = [test["largest_power"] for test in record["tests"]]
@@ -78,7 +78,7 @@ def test_what_a_test_can_reach_is_of_the_total_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("outside", [None, True, False])
 def test_all_reasons_are_in_one_list(seeded: bool, outside: bool | None, tmp_path: Path) -> None:
     mechanism = f"discrete gaussian ({INSECURE})" if seeded else "discrete gaussian"
-    ledgers = record_of(tmp_path, Budget.from_epsilon(1.0, 1e-6), 0.5, mechanism)
+    ledgers = record_of(tmp_path, RhoBudget.from_epsilon(1.0, 1e-6), 0.5, mechanism)
     claims = {**NO_CLAIMS, "outside_groups": 0 if outside is None else 3}
     claims["outside_private"] = outside
     record = release_record(ledgers, claims, alone=False)
@@ -94,7 +94,7 @@ def test_all_reasons_are_in_one_list(seeded: bool, outside: bool | None, tmp_pat
 
 def test_records_of_an_older_version_say_what_is_true(tmp_path: Path) -> None:
     """Their words claimed what was spent so far, and that all external measurements are fine."""
-    record = record_of(tmp_path, Budget.from_epsilon(1.0, 1e-6))
+    record = record_of(tmp_path, RhoBudget.from_epsilon(1.0, 1e-6))
     new = ("not_private_because", "this_release_alone", "groups_of_rows", "tests", "accounting")
     older = {key: value for key, value in record.items() if key not in new}
     older |= {"guarantee": "spent so far", "private": True}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.noise import gaussian_scale
 from private_gsd.privacy.tradeoff import largest_powers
 from tests.privacy.test_conversions import discrete_gaussian
@@ -45,7 +45,7 @@ def outcomes(answers: int, variance: float) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("rho", [0.002, 0.05, 0.5, 3])
 def test_no_test_does_better(rho: float, answers: int, conversion: str) -> None:
     """Discrete Gaussians as they are drawn, and the best test of all."""
-    units = Budget.from_rho(rho, 1e-9).units // answers
+    units = RhoBudget.from_rho(rho, 1e-9).units // answers
     variance = gaussian_scale(1.0, units, conversion) ** 2  # type: ignore[arg-type]
     found = best_test(*outcomes(answers, variance), ALARMS)
     bound = largest_powers(rho, ALARMS, conversion)  # type: ignore[arg-type]
@@ -55,7 +55,7 @@ def test_no_test_does_better(rho: float, answers: int, conversion: str) -> None:
 @pytest.mark.parametrize("answers", [1, 3])
 def test_half_the_noise_is_found(answers: int) -> None:
     """The comparison above can fail: with half the noise the best test exceeds the bound."""
-    units = Budget.from_rho(0.05, 1e-9).units // answers
+    units = RhoBudget.from_rho(0.05, 1e-9).units // answers
     variance = gaussian_scale(1.0, units, "gaussian") ** 2
     found = best_test(*outcomes(answers, variance / 4), ALARMS)
     assert (np.array(found) > largest_powers(0.05, ALARMS, "gaussian")).sum() >= 6
@@ -74,7 +74,7 @@ def test_of_gaussian_noise_the_bound_is_the_power(rho: float) -> None:
 @pytest.mark.parametrize("rho", [0.001, 0.05, 1])
 def test_several_rows_of_one_person(rho: float) -> None:
     """k rows move a count by k: as if rho were k² as large, also where the noise is discrete."""
-    variance = gaussian_scale(1.0, Budget.from_rho(rho, 1e-9).units, "gaussian") ** 2
+    variance = gaussian_scale(1.0, RhoBudget.from_rho(rho, 1e-9).units, "gaussian") ** 2
     law = discrete_gaussian(variance)
     reach = (len(law) - 1) // 2
     for rows in (2, 5, 10):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from private_gsd import GeneticConfig, Measurements, Schema, evolve, workloads
+from private_gsd import GeneticSearch, Measurements, Schema, evolve, workloads
 from private_gsd.counting.exact import count
 from private_gsd.data.encoding import Encoder
 from private_gsd.errors import SearchError
@@ -91,7 +91,7 @@ def test_random_tables_keep_the_rules_and_are_not_all_alike() -> None:
 def test_the_fast_search_keeps_rules_and_still_fits(rows: int) -> None:
     real = target()
     measurements = measured(asked(SCHEMA), real)
-    config = GeneticConfig(rows=rows, smooth=False)
+    config = GeneticSearch(rows=rows, denoise=False)
     found = evolve(measurements, config, seed=3)
     assert kept(SCHEMA, found.matrix)
     free = Schema(SCHEMA.columns)
@@ -107,7 +107,7 @@ def test_the_fast_search_keeps_rules_and_still_fits(rows: int) -> None:
 
 @pytest.mark.parametrize("rates", [(1, 1), (3, 4)])
 def test_algorithm_1_keeps_rules(rates: tuple[int, int]) -> None:
-    config = GeneticConfig.paper(
+    config = GeneticSearch.paper(
         rows=60, generations=400, elites=3, mutation_rate=rates[0], crossover_rate=rates[1]
     )
     measurements = measured(asked(SCHEMA), target())
@@ -118,7 +118,7 @@ def test_algorithm_1_keeps_rules(rates: tuple[int, int]) -> None:
     )
 
 
-def _first_loss(measurements: Measurements, config: GeneticConfig) -> float:
+def _first_loss(measurements: Measurements, config: GeneticSearch) -> float:
     objective = Objective(measurements, "equal")
     search = Algorithm1(objective, config, 1, Watch(1.0, None, None))
     return min(objective.loss(objective.state(table)) for table in search.first_tables())
@@ -126,7 +126,7 @@ def _first_loss(measurements: Measurements, config: GeneticConfig) -> float:
 
 def test_the_search_for_functions_keeps_rules() -> None:
     workload = asked(SCHEMA) + workloads.functions(SCHEMA, {"odd": lambda rows: rows["a"] % 2 == 1})
-    found = evolve(measured(workload, target()), GeneticConfig(rows=100, generations=5), seed=1)
+    found = evolve(measured(workload, target()), GeneticSearch(rows=100, generations=5), seed=1)
     assert kept(SCHEMA, found.matrix)
 
 
@@ -140,7 +140,7 @@ def test_random_rules_are_kept(seed: int) -> None:
     schema = ruled(*mine)
     try:
         measurements = measured(workloads.tree_marginals(schema, 2, 2), target(), 50.0)
-        found = evolve(measurements, GeneticConfig(rows=40, generations=4), seed=seed)
+        found = evolve(measurements, GeneticSearch(rows=40, generations=4), seed=seed)
     except Exception as error:
         assert "in a long search" in str(error)
         return
@@ -153,14 +153,14 @@ def test_a_start_that_breaks_a_rule_is_refused() -> None:
     start = first_table(SCHEMA, 50, 1)
     start[3, 4] = 19_999
     with pytest.raises(SearchError, match=r"start: 1 rows break the rule 'total = a \+ b'"):
-        evolve(measured(asked(SCHEMA), target()), GeneticConfig(rows=50), start=start)
+        evolve(measured(asked(SCHEMA), target()), GeneticSearch(rows=50), start=start)
 
 
 def test_fixed_columns_stay() -> None:
     start = first_table(SCHEMA, 300, 5)
     fixed = ("age", "a", "admit")
     measurements = measured(asked(SCHEMA), target())
-    found = evolve(measurements, GeneticConfig(rows=300), start=start, fixed=fixed)
+    found = evolve(measurements, GeneticSearch(rows=300), start=start, fixed=fixed)
     for name in fixed:
         place = SCHEMA.names.index(name)
         np.testing.assert_array_equal(found.matrix[:, place], start[:, place])
@@ -176,10 +176,10 @@ def test_fixed_columns_stay() -> None:
         ({"fixed": ["agee"]}, "no column 'agee'"),
         ({"fixed": ["age"], "start": None}, "need a table to start with"),
         ({"fixed": list(WARD.names)}, "nothing could change"),
-        ({"fixed": ["age"], "config": GeneticConfig.paper(rows=20)}, "the fast search"),
+        ({"fixed": ["age"], "config": GeneticSearch.paper(rows=20)}, "the fast search"),
     ],
 )
 def test_fixed_columns_that_make_no_sense(changed: dict[str, Any], words: str) -> None:
-    given_: dict[str, Any] = {"config": GeneticConfig(rows=20), "start": first_table(SCHEMA, 20, 1)}
+    given_: dict[str, Any] = {"config": GeneticSearch(rows=20), "start": first_table(SCHEMA, 20, 1)}
     with pytest.raises(SearchError, match=words):
         evolve(measured(asked(SCHEMA), target()), **{**given_, **changed})

@@ -16,7 +16,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from private_gsd import GeneticConfig, Sweep, Synthesizer, answer, datasets, evolve, query_errors
+from private_gsd import (
+    GeneticSearch,
+    Sweep,
+    Synthesizer,
+    datasets,
+    evolve,
+    exact_counts,
+    query_errors,
+)
 from private_gsd.errors import (
     BudgetError,
     GsdError,
@@ -26,7 +34,7 @@ from private_gsd.errors import (
     SearchError,
 )
 from private_gsd.measurements.measurements import Measurements
-from private_gsd.privacy.budget import Budget, Conversion, rho_of
+from private_gsd.privacy.budget import Conversion, RhoBudget, rho_of
 from private_gsd.privacy.conversions import ROUNDING
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.synthesis import sweep as module
@@ -36,8 +44,8 @@ SCHEMA = datasets.census_schema().select(["sex", "age", "marital", "tenure"])
 TABLE = datasets.census(2000, seed=3).select(SCHEMA.names)
 SPECS = ["categorical:2", "tree:2:3"]
 SETTINGS: list[dict[str, Any]] = [
-    {"rows": 80, "smooth": False},
-    {"rows": 80, "smooth": False, "mechanism": "adaptive", "epochs": 3},
+    {"rows": 80, "denoise": False},
+    {"rows": 80, "denoise": False, "mechanism": "adaptive", "epochs": 3},
 ]
 
 
@@ -60,7 +68,7 @@ def test_budgets_are_stated_as_fits_state_them(sweep: Sweep, tmp_path: Path) -> 
     assert spent == pytest.approx(rho_of(1.0, sweep.delta, "gaussian"), rel=1e-6)
     with Ledger(tmp_path / "l.db", create=True) as ledger:
         for name in get_args(Conversion):
-            ledger.add_dataset(name, Budget.from_epsilon(2.0, sweep.delta, name))
+            ledger.add_dataset(name, RhoBudget.from_epsilon(2.0, sweep.delta, name))
             sweep.run([1.0], ledger=ledger, dataset=name, n_jobs=1, settings=SETTINGS[:1])
             assert ledger.account(name).epsilon_spent == pytest.approx(1.0, rel=1e-6)
         with pytest.raises(BudgetError, match="the budget has the conversion 'gaussian'"):
@@ -91,14 +99,18 @@ def test_the_same_wherever_it_runs(sweep: Sweep) -> None:
     assert not any(run.measurements.private for run in here)
 
 
-@pytest.mark.smoothed
-@pytest.mark.parametrize("smooth", [True, False])
-def test_as_the_synthesizer_has_it(sweep: Sweep, smooth: bool) -> None:
+@pytest.mark.denoised
+@pytest.mark.parametrize("denoise", [True, False])
+def test_as_the_synthesizer_has_it(sweep: Sweep, denoise: bool) -> None:
     """The same measurements, with the same seeded noise."""
     for settings in SETTINGS:
-        [run] = sweep.run([1.0], settings=[{**settings, "smooth": smooth}], insecure=True)
-        options = {"mechanism": "one-shot", **settings, "projector": f"gsd:smooth={smooth}".lower()}
-        del options["smooth"]
+        [run] = sweep.run([1.0], settings=[{**settings, "denoise": denoise}], insecure=True)
+        options = {
+            "mechanism": "one-shot",
+            **settings,
+            "projector": f"gsd:denoise={denoise}".lower(),
+        }
+        del options["denoise"]
         synth = Synthesizer(SCHEMA, 1.0, workload=SPECS, insecure_noise_seed=0, **options)
         measured = synth.fit(TABLE).release.measurements()
         assert measured is not None
@@ -123,8 +135,8 @@ def test_only_measurements_leave_the_process(sweep: Sweep, monkeypatch: pytest.M
     monkeypatch.setattr(module, "project", watched)
     sweep.run([1.0], seeds=[0, 1], settings=[{"rows": 50}], insecure=True, n_jobs=1)
     kinds = {type(each) for each in given}
-    assert kinds == {Measurements, GeneticConfig, int, str}
-    exact = answer(sweep.workload, TABLE)
+    assert kinds == {Measurements, GeneticSearch, int, str}
+    exact = exact_counts(sweep.workload, TABLE)
     measured = [each for each in given if isinstance(each, Measurements)]
     assert all((each.counts != exact.counts).mean() > 0.9 for each in measured)
 
@@ -141,13 +153,13 @@ def test_errors_are_told_on_request(sweep: Sweep) -> None:
 
 
 def test_every_run_is_paid_for(sweep: Sweep, tmp_path: Path) -> None:
-    budget = Budget.from_epsilon(2.0, sweep.delta)
+    budget = RhoBudget.from_epsilon(2.0, sweep.delta)
     with Ledger(tmp_path / "l.db", create=True) as ledger:
         ledger.add_dataset("census", budget)
         asked: dict[str, Any] = {"ledger": ledger, "dataset": "census", "n_jobs": 1}
         runs = sweep.run([0.5, 0.7], settings=SETTINGS, **asked)
         assert all(run.measurements.private for run in runs)
-        spent = sum(2 * Budget.from_epsilon(e, sweep.delta).units for e in (0.5, 0.7))
+        spent = sum(2 * RhoBudget.from_epsilon(e, sweep.delta).units for e in (0.5, 0.7))
         assert ledger.account("census").spent == pytest.approx(spent, rel=1e-9)
         with pytest.raises(BudgetError, match="remains"):
             sweep.run([0.1, 0.1, 1.9], **asked)
@@ -162,7 +174,7 @@ def test_a_drafted_schema_is_not_released(tmp_path: Path) -> None:
     drafted = replace(SCHEMA, drafted=True)
     sweep = Sweep(drafted, TABLE, ["categorical:2"])
     with Ledger(tmp_path / "l.db", create=True) as ledger:
-        ledger.add_dataset("table", Budget.from_epsilon(9.0, sweep.delta))
+        ledger.add_dataset("table", RhoBudget.from_epsilon(9.0, sweep.delta))
         with pytest.raises(SchemaError, match="is a draft"):
             sweep.run([1.0], ledger=ledger)
         assert ledger.charges("table") == []
@@ -176,7 +188,7 @@ def test_what_is_done_is_not_lost(sweep: Sweep, tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with Ledger(tmp_path / "l.db", create=True) as ledger:
-        ledger.add_dataset("table", Budget.from_epsilon(9.0, sweep.delta))
+        ledger.add_dataset("table", RhoBudget.from_epsilon(9.0, sweep.delta))
         with pytest.raises(KeyboardInterrupt):
             sweep.run([0.1] * 4, ledger=ledger, n_jobs=1, done=failing)
         assert sorted(sweep.finished) == [0, 1]
@@ -203,16 +215,16 @@ def test_a_run_that_fails_loses_nothing_that_was_paid_for(tmp_path: Path) -> Non
     workload = categorical_marginals(SCHEMA, 2) + functions(SCHEMA, {"rich": rich})
     sweep = Sweep(SCHEMA, TABLE, workload)
     settings: list[dict[str, Any]] = [
-        {"rows": 80, "smooth": False, "tolerance": t} for t in (0.1, 0.2, 0.3)
+        {"rows": 80, "denoise": False, "tolerance": t} for t in (0.1, 0.2, 0.3)
     ]
     settings += [{**SETTINGS[1], "tolerance": t, "groups": 9} for t in (0.1, 0.2)]
     with Ledger(tmp_path / "l.db", create=True) as ledger:
-        ledger.add_dataset("table", Budget.from_epsilon(9.0, sweep.delta))
+        ledger.add_dataset("table", RhoBudget.from_epsilon(9.0, sweep.delta))
         with pytest.raises(SearchError) as caught:
             sweep.run([0.5], settings=settings, ledger=ledger, n_jobs=1, done=done)
         steps = [charge.run.partition(" ")[2] for charge in ledger.charges("table")]
         assert ledger.account("table").held == 0
-    words = "2 of 5 runs failed: epsilon 0.5, seed 0, rows 80, smooth False, tolerance 0.2: "
+    words = "2 of 5 runs failed: epsilon 0.5, seed 0, rows 80, denoise False, tolerance 0.2: "
     assert words in str(caught.value)
     assert "function 'rich' failed" in str(caught.value)
     assert sorted(sweep.finished) == [0, 2, 4]
@@ -227,10 +239,10 @@ def test_a_run_that_fails_loses_nothing_that_was_paid_for(tmp_path: Path) -> Non
         measured = sweep.measured[number]
         assert measured.private
         assert measured.workload.num_groups == sweep.workload.num_groups
-        assert len(evolve(measured, GeneticConfig(rows=50, smooth=False)).matrix) == 50
+        assert len(evolve(measured, GeneticSearch(rows=50, denoise=False)).matrix) == 50
 
 
-def dying(measured: Measurements, config: GeneticConfig, seed: int, *others: Any) -> Any:
+def dying(measured: Measurements, config: GeneticSearch, seed: int, *others: Any) -> Any:
     """A search whose process dies, with some seeds."""
     if seed == 1:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -246,7 +258,7 @@ def test_a_worker_that_dies_loses_nothing_that_was_paid_for(
     monkeypatch.setattr(module, "project", dying)
     monkeypatch.setattr(module, "AHEAD", 1)
     with Ledger(tmp_path / "l.db", create=True) as ledger:
-        ledger.add_dataset("table", Budget.from_epsilon(9.0, sweep.delta))
+        ledger.add_dataset("table", RhoBudget.from_epsilon(9.0, sweep.delta))
         asked: dict[str, Any] = {"settings": SETTINGS[:1], "ledger": ledger, "n_jobs": 2}
         with pytest.raises(SearchError, match=r"runs failed: .*seed 1, .*Terminated"):
             sweep.run([0.1], seeds=[1, 2, 3, 4], **asked)
@@ -265,13 +277,13 @@ def test_nothing_is_validated_by_assertions(tmp_path: Path) -> None:
 import sys
 from private_gsd import Sweep, datasets
 from private_gsd.errors import SearchError
-from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.workloads import categorical_marginals, functions
 schema = datasets.census_schema().select(["sex", "marital"])
 sweep = Sweep(schema, datasets.census(200).select(schema.names), ["categorical:2"])
 with Ledger(sys.argv[1], create=True) as ledger:
-    ledger.add_dataset("table", Budget.from_epsilon(9.0, sweep.delta))
+    ledger.add_dataset("table", RhoBudget.from_epsilon(9.0, sweep.delta))
     for wrong in ({"rows": -1}, {"colour": 1}, {"generations": "many"}):
         try:
             sweep.run([1.0], settings=[{"rows": 20}, wrong], ledger=ledger, n_jobs=1)
@@ -296,7 +308,7 @@ def test_what_makes_no_sense_is_found_before_anything_is_paid(
     with pytest.raises(BudgetError, match="give a ledger to charge, or say insecure=True"):
         sweep.run([1.0])
     with Ledger(tmp_path / "l.db", create=True) as ledger:
-        ledger.add_dataset("table", Budget.from_epsilon(9.0, sweep.delta))
+        ledger.add_dataset("table", RhoBudget.from_epsilon(9.0, sweep.delta))
         with pytest.raises(BudgetError, match="not both"):
             sweep.run([1.0], ledger=ledger, insecure=True)
         for wrong, error, message in (

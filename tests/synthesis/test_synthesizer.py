@@ -40,12 +40,12 @@ from private_gsd.measurements.measurements import Measurements
 from private_gsd.mechanisms import Mechanism, adaptive_units
 from private_gsd.mechanisms.defaults import choose_mechanism, choose_rows, choose_specs, few_triples
 from private_gsd.privacy.allocation import plan_one_shot
-from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.conversions import ROUNDING
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.privacy.ledger.reservations import LedgerRun, held_by_runs
 from private_gsd.privacy.noise import selection_scale
-from private_gsd.projection.genetic import GeneticConfig, evolve
+from private_gsd.projection.genetic import GeneticSearch, evolve
 from private_gsd.runs.release import Release
 from private_gsd.synthesis.synthesizer import Synthesizer
 from private_gsd.system import durable_files
@@ -129,7 +129,7 @@ def test_adaptive_measures_what_is_worst(tmp_path: Path) -> None:
 
 def test_how_an_adaptive_budget_is_split() -> None:
     workload = workload_of(SCHEMA, ["categorical:2"])
-    budget = Budget.from_rho(1.0, delta=1e-6)
+    budget = RhoBudget.from_rho(1.0, delta=1e-6)
     units, parts = adaptive_units(Mechanism(name="adaptive", epochs=2, groups=3), workload, budget)
     each = budget.units // 12
     assert units == [pytest.approx(3 * each, abs=2)] * 2
@@ -143,7 +143,7 @@ def test_how_an_adaptive_budget_is_split() -> None:
     assert [len(part) for part in adaptive_units(many, workload, budget)[1]] == [4, 2]
 
 
-def noise_of(workload: Workload, budget: Budget) -> float:
+def noise_of(workload: Workload, budget: RhoBudget) -> float:
     return max(share.scale for share in plan_one_shot(workload, budget).shares)
 
 
@@ -166,7 +166,7 @@ def test_auto_chooses_a_mechanism_from_public_facts() -> None:
 
 def test_auto_chooses_questions_from_public_facts() -> None:
     """Triples, pairs or single columns, by the noise that they would have."""
-    schema, budget = datasets.census_schema(), Budget.from_epsilon(1.0, 1e-6)
+    schema, budget = datasets.census_schema(), RhoBudget.from_epsilon(1.0, 1e-6)
     singles, pairs, triples = (default_specs(schema, k) for k in (1, 2, 3))
     assert (singles[0], pairs[2], triples[0]) == ("categorical:1", "numeric:2", "categorical:3")
     on_triples = noise_of(workload_of(schema, triples), budget)
@@ -188,7 +188,7 @@ def test_many_triples_are_not_asked_by_default() -> None:
     large = [Categorical(f"c{number}", values=[str(v) for v in range(102)]) for number in range(3)]
     assert not few_triples(Schema(large))
     assert not few_triples(Schema(wide.columns[:2]))
-    generous = Budget.from_epsilon(100.0, 1e-6)
+    generous = RhoBudget.from_epsilon(100.0, 1e-6)
     assert choose_specs(wide, generous, 10**9) == ["categorical:2"]
 
 
@@ -282,7 +282,7 @@ def test_a_run_killed_at_any_step_goes_on_as_if_it_was_not(
     assert resumed > 10
 
 
-@pytest.mark.smoothed
+@pytest.mark.denoised
 def test_a_smoothed_run_goes_on_to_the_same_table(tmp_path: Path) -> None:
     def fit(folder: Path, kill_at: int) -> list[str]:
         options: dict[str, Any] = {"release": folder, "insecure_noise_seed": 5, **SMALL}
@@ -412,7 +412,7 @@ def test_what_a_run_will_need_is_held_for_it(tmp_path: Path) -> None:
     ledger, delta = tmp_path / "l.db", 1 / 800**2
     settings = {**ADAPTIVE, "ledger": ledger}
     with Ledger(ledger, create=True) as opened:
-        opened.add_dataset("table", Budget.from_epsilon(1.0, delta))
+        opened.add_dataset("table", RhoBudget.from_epsilon(1.0, delta))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Release, "keep_table", killing)
         with pytest.raises(Killed):
@@ -500,7 +500,7 @@ def test_a_ledger_in_the_release_is_refused(tmp_path: Path) -> None:
 def test_a_wrong_ledger_is_not_remembered(tmp_path: Path) -> None:
     killed_after_the_charge(tmp_path / "r", **SMALL)
     with Ledger(tmp_path / "other.db", create=True) as ledger:
-        ledger.add_dataset("another", Budget.from_epsilon(1.0, 1e-6))
+        ledger.add_dataset("another", RhoBudget.from_epsilon(1.0, 1e-6))
     with pytest.raises(LedgerError, match="no dataset"):
         Synthesizer.resume(tmp_path / "r", TABLE, ledger=tmp_path / "other.db")
     assert Synthesizer.resume(tmp_path / "r", TABLE).release.complete
@@ -581,7 +581,7 @@ def test_resume_makes_no_ledger_by_a_wrong_name(tmp_path: Path) -> None:
     """Nor does a run that was told of one that is gone before it was opened."""
     folder = tmp_path / "r"
     with Ledger(tmp_path / "l.db", create=True) as ledger:
-        ledger.add_dataset("table", Budget.from_epsilon(1.0, 1e-6, "gaussian"))
+        ledger.add_dataset("table", RhoBudget.from_epsilon(1.0, 1e-6, "gaussian"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("private_gsd.runs.runner.Ledger", lambda *_, **__: killing())
         patch.setattr("private_gsd.synthesis.synthesizer._has_begun", lambda *_: True)
@@ -605,7 +605,7 @@ def test_a_release_says_whether_it_is_counted_alone(tmp_path: Path) -> None:
     made = Synthesizer.resume(tmp_path / "r", TABLE, ledger=tmp_path / "moved.db").release
     assert made.privacy["this_release_alone"] is True
     with Ledger(tmp_path / "s.ledger.db", create=True) as ledger:
-        budget = Budget.from_epsilon(2.0, 1 / 800**2, "gaussian")
+        budget = RhoBudget.from_epsilon(2.0, 1 / 800**2, "gaussian")
         ledger.add_dataset("table", budget)
         units = budget.units // 4
         ledger.charge("table", units, mechanism="discrete gaussian", groups=["g"], run="other")
@@ -617,7 +617,7 @@ def test_the_ledgers_terms_are_the_runs(tmp_path: Path) -> None:
     """What was asked for is what is stated: at the ledger's delta."""
     ledger = tmp_path / "l.db"
     with Ledger(ledger, create=True) as opened:
-        opened.add_dataset("table", Budget.from_epsilon(1.0, 1e-9))
+        opened.add_dataset("table", RhoBudget.from_epsilon(1.0, 1e-9))
     fitted = Synthesizer(SCHEMA, 0.5, ledger=ledger, rows=60).fit(TABLE)
     record = fitted.release.privacy
     assert record["spent"]["epsilon"] == pytest.approx(0.5, rel=1e-6)
@@ -795,7 +795,7 @@ def test_a_ledger_that_does_not_know_the_charges(tmp_path: Path) -> None:
     for path in tmp_path.glob("l.db*"):
         path.unlink()
     with Ledger(tmp_path / "l.db", create=True) as ledger:
-        ledger.add_dataset("table", Budget.from_epsilon(1.0, 1 / 800**2, "gaussian"))
+        ledger.add_dataset("table", RhoBudget.from_epsilon(1.0, 1 / 800**2, "gaussian"))
     with pytest.raises(LedgerError, match="does not know what paid for the measurements"):
         Synthesizer.resume(folder)
     assert not Release.load(folder).complete
@@ -868,7 +868,7 @@ def test_a_ledger_that_cannot_pay_for_the_whole_run(tmp_path: Path) -> None:
     """An adaptive run is not begun that could not be finished."""
     delta = 1 / 800**2
     with Ledger(tmp_path / "l.db", create=True) as ledger:
-        ledger.add_dataset("table", Budget.from_epsilon(0.6, delta))
+        ledger.add_dataset("table", RhoBudget.from_epsilon(0.6, delta))
     with pytest.raises(BudgetError, match="was asked for"):
         Synthesizer(SCHEMA, 1.0, ledger=tmp_path / "l.db", **ADAPTIVE).fit(TABLE)
     with pytest.raises(LedgerError, match=r"no dataset 'tabel' \(did you mean 'table'"):
@@ -954,7 +954,7 @@ def test_a_release_is_saved_loaded_and_projected_anew(tmp_path: Path) -> None:
     measured = release.measurements()
     assert isinstance(measured, Measurements)
     # More rows, another seed: from the measurements alone.
-    again = evolve(measured, GeneticConfig(rows=500), seed=9)
+    again = evolve(measured, GeneticSearch(rows=500), seed=9)
     assert again.table.num_rows == 500
     with pytest.raises(ReleaseError, match="holds a release already"):
         synth.release.save(tmp_path / "release")
@@ -1079,7 +1079,7 @@ def test_interruptions_stop_the_run_and_it_goes_on_later(tmp_path: Path) -> None
             "anot",
         ),
         ({"threads": 2000}, WorkloadError, "threads must be a whole number"),
-        ({"invalid": "x"}, GsdError, "invalid must be 'error' or 'coerce'"),
+        ({"on_invalid": "x"}, GsdError, "invalid must be 'error' or 'coerce'"),
         ({"conversion": "x"}, BudgetError, "conversion"),
         ({"epsilon": "1"}, BudgetError, "epsilon"),
         ({"insecure_noise_seed": -1}, WorkloadError, "insecure_noise_seed"),
@@ -1181,7 +1181,7 @@ def test_add_remove_measures_the_number_of_rows(settings: dict[str, Any], tmp_pa
     assert measured.neighbours == synth.release.privacy["neighbours"] == "add-remove"
     charges = synth.release.privacy["charges"]
     assert charges[0]["groups"] == ["number of rows"]
-    budget = Budget.from_epsilon(0.5, 1e-6, "tight" if settings else "gaussian")
+    budget = RhoBudget.from_epsilon(0.5, 1e-6, "tight" if settings else "gaussian")
     assert charges[0]["units"] == pytest.approx(budget.units / 50, rel=1e-9)
     more = 0 if settings else ROUNDING
     assert total.scale == pytest.approx(math.sqrt(1 / (2 * budget.rho / 50) + more), rel=1e-6)
@@ -1272,7 +1272,7 @@ def test_add_remove_needs_a_delta_and_a_ledger_of_its_kind(tmp_path: Path) -> No
 def test_rows_by_the_noise() -> None:
     """Sixty within a standard deviation of the least noise, from 5,000 to 20,000."""
     asked = workload_of(SCHEMA, ["categorical:2", "categorical:3"])
-    budget = Budget.from_epsilon(1.0, 1e-9)
+    budget = RhoBudget.from_epsilon(1.0, 1e-9)
     noise = plan_one_shot(asked, budget).shares[0].scale
     layered = Mechanism(name="layered")
     for share, rows in ((1 / 50, 5000), (1 / 200, 12_000), (1 / 10_000, 20_000)):

@@ -60,7 +60,7 @@ from private_gsd import Synthesizer, datasets
 schema = datasets.census_schema()
 synth = Synthesizer(
     schema, 1.0, rows=300_000, workload=["categorical:1"], mechanism="one-shot",
-    projector="gsd:smooth=false",
+    projector="gsd:denoise=false",
 )
 table = datasets.census(500)
 told = synth.plan(table).bytes

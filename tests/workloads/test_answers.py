@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from private_gsd import Encoder, answer, workloads
+from private_gsd import Encoder, exact_counts, workloads
 from private_gsd.counting.exact import count
 from private_gsd.schema import Discrete, Numeric, Real
 from private_gsd.workloads import Conjunctions, Halfspaces, Workload
@@ -114,7 +114,7 @@ def test_duckdb_counts_the_same(data: st.DataObject) -> None:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("t", table)
         [row] = connection.sql(f"SELECT {filters} FROM t").fetchall()
-    exact = answer(workload, table, threads=1)
+    exact = exact_counts(workload, table, threads=1)
     assert list(row) == exact.counts[asked].tolist()
 
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from private_gsd import Boolean, Categorical, Date, Encoder, Integer, Real, Schema, workloads
-from private_gsd.counting.exact import answer, count
+from private_gsd.counting.exact import count, exact_counts
 from private_gsd.errors import SearchError, WorkloadError
 from private_gsd.measurements.measurements import Measurements
-from private_gsd.projection.genetic import GeneticConfig, evolve
+from private_gsd.projection.genetic import GeneticSearch, evolve
 from private_gsd.workloads.functions import Rows
 from tests.strategies import matrices, schemas
 
@@ -58,7 +58,7 @@ def test_counts() -> None:
     assert workload.query(0) == "function 'no cook'"
     assert count(workload.select([3, 1]), ROWS).tolist() == [1, 2]
     table = Encoder(SCHEMA).decode(ROWS)
-    assert answer(workload, table).counts.tolist() == [3, 1, 3, 2, 2]
+    assert exact_counts(workload, table).counts.tolist() == [3, 1, 3, 2, 2]
 
 
 @given(st.data())
@@ -156,14 +156,14 @@ def test_they_cannot_be_saved(tmp_path: Path) -> None:
 
 def test_a_search_for_them_alone_and_with_others() -> None:
     functions = workloads.functions(SCHEMA, TESTS)
-    alone = evolve(measured(functions, [60, 10, 50, 20, 80], 100), GeneticConfig(rows=100))
+    alone = evolve(measured(functions, [60, 10, 50, 20, 80], 100), GeneticSearch(rows=100))
     assert alone.loss == 0
     assert count(functions, alone.matrix).tolist() == [60, 10, 50, 20, 80]
     both = functions + workloads.categorical_marginals(SCHEMA, 2)
     table = alone.matrix
     again = measured(both, count(both, table).astype(float).tolist(), 100)
     told: list[int] = []
-    config = GeneticConfig(rows=100)
+    config = GeneticSearch(rows=100)
     mixed = evolve(again, config, seed=3, callback=lambda p: told.append(p.generation))
     assert told[-1] == mixed.generations
     answers = count(both, mixed.matrix)
@@ -176,6 +176,6 @@ def test_a_search_for_them_alone_and_with_others() -> None:
 def test_algorithm_1_has_none_and_they_have_no_islands() -> None:
     measurements = measured(workloads.functions(SCHEMA, TESTS), [1.0] * 5, 10)
     with pytest.raises(SearchError, match="queries that are functions has no islands"):
-        evolve(measurements, GeneticConfig(islands=2))
+        evolve(measurements, GeneticSearch(islands=2))
     with pytest.raises(SearchError, match="Algorithm 1 has no queries that are functions"):
-        evolve(measurements, GeneticConfig.paper())
+        evolve(measurements, GeneticSearch.paper())

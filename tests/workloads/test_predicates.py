@@ -18,15 +18,15 @@ from private_gsd import (
     Categorical,
     Date,
     Datetime,
-    GeneticConfig,
+    GeneticSearch,
     Integer,
     Measurements,
     Real,
     Schema,
     Synthesizer,
-    answer,
     datasets,
     evolve,
+    exact_counts,
     workloads,
 )
 from private_gsd.counting.exact import count
@@ -78,7 +78,7 @@ def test_thousands_of_predicates_count_as_in_duckdb(seed: int) -> None:
         rows = rows_of(schema, 700, seed) if table is None else table
         texts = predicates_of(schema, 700, seed, compared=0.2)
         workload = predicates(schema, texts)
-        exact = answer(workload, rows)
+        exact = exact_counts(workload, rows)
         assert exact.counts.tolist() == in_duckdb(rows, texts)
         # And no less when the search counts them.
         matrix = Encoder(schema).encode(rows.combine_chunks().to_batches()[0])
@@ -152,7 +152,7 @@ SAID = [
 
 def test_what_can_be_said() -> None:
     rows = rows_of(SCHEMA, 2000, 5)
-    found = answer(predicates(SCHEMA, SAID), rows)
+    found = exact_counts(predicates(SCHEMA, SAID), rows)
     assert found.counts.tolist() == in_duckdb(rows, SAID)
 
 
@@ -229,7 +229,7 @@ def test_what_is_wrong_is_pointed_at(text: str, message: str, place: int | None)
 def test_bad_sql_is_answered(text: str) -> None:
     """With a short error or a count; none of these takes more than a few seconds."""
     try:
-        found = answer(predicates(SCHEMA, [text]), rows_of(SCHEMA, 10, 1))
+        found = exact_counts(predicates(SCHEMA, [text]), rows_of(SCHEMA, 10, 1))
         assert 0 <= found.counts[0] <= 10
     except WorkloadError as error:
         assert len(str(error)) < 600
@@ -312,7 +312,7 @@ def test_a_table_is_found_that_answers_alike(algorithm: Any) -> None:
     texts = [*SAID[:30], *predicates_of(SCHEMA, 60, 3, compared=0.3)]
     workload = predicates(SCHEMA, texts)
     table = rows_of(SCHEMA, 400, 9)
-    exact = answer(workload, table)
+    exact = exact_counts(workload, table)
     measured = Measurements(
         workload,
         exact.counts.astype(np.float64),
@@ -321,7 +321,7 @@ def test_a_table_is_found_that_answers_alike(algorithm: Any) -> None:
         ("",) * len(texts),
         private=False,
     )
-    config = GeneticConfig(rows=200, algorithm=algorithm, generations=400)
+    config = GeneticSearch(rows=200, algorithm=algorithm, generations=400)
     found = evolve(measured, config, seed=1)
     shares = count(workload, found.matrix) / 200
     start = random_table(columns_of(SCHEMA, [np.empty(0)] * len(SCHEMA)), 200, 1)
@@ -332,11 +332,11 @@ def test_a_table_is_found_that_answers_alike(algorithm: Any) -> None:
 
 def test_the_same_table_on_any_number_of_threads() -> None:
     workload = predicates(SCHEMA, predicates_of(SCHEMA, 60, 3, compared=0.3))
-    exact = answer(workload, rows_of(SCHEMA, 400, 9))
+    exact = exact_counts(workload, rows_of(SCHEMA, 400, 9))
     measured = Measurements(
         workload, exact.counts.astype(float), np.ones(60), 400, ("",) * 60, private=False
     )
-    one, two = (evolve(measured, GeneticConfig(rows=300), seed=1, threads=t) for t in (1, 2))
+    one, two = (evolve(measured, GeneticSearch(rows=300), seed=1, threads=t) for t in (1, 2))
     np.testing.assert_array_equal(one.matrix, two.matrix)
 
 
@@ -372,10 +372,10 @@ def test_likeness_takes_bounded_time() -> None:
 def test_null_of_null_of_null_is_a_short_program() -> None:
     text = "(" * 20 + "(age > hours)" + " IS NULL)" * 20
     rows = rows_of(SCHEMA, 50, 1)
-    assert answer(predicates(SCHEMA, [text]), rows).counts.tolist() == in_duckdb(rows, [text])
+    assert exact_counts(predicates(SCHEMA, [text]), rows).counts.tolist() == in_duckdb(rows, [text])
     assert parse_predicate(SCHEMA, "age < 5; -- young") == parse_predicate(SCHEMA, "age < 5")
     grown = "age > hours"
     for _ in range(16):
         grown = f"((age > hours AND {grown}) IS NULL)"
     with pytest.raises(WorkloadError, match="too involved"):
-        answer(predicates(SCHEMA, [grown]), rows)
+        exact_counts(predicates(SCHEMA, [grown]), rows)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from private_gsd import GeneticConfig, Measurements, Synthesizer, datasets, evolve, workloads
-from private_gsd.counting.exact import answer, count
+from private_gsd import GeneticSearch, Measurements, Synthesizer, datasets, evolve, workloads
+from private_gsd.counting.exact import count, exact_counts
 from private_gsd.errors import BudgetError, WorkloadError
 from private_gsd.kernels.coordinate_search import make_edits, score_edits
 from private_gsd.mechanisms import Mechanism, adaptive_units
 from private_gsd.privacy.allocation import plan_one_shot
-from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.budget import RhoBudget
 from private_gsd.projection.objective import Objective
 from private_gsd.sql.evaluating import truth_of
 from private_gsd.sql.parsing import parse_predicate
@@ -116,19 +116,19 @@ def test_a_search_meets_sums() -> None:
     exact = count(workload, real).astype(np.float64)
     groups = workload.num_groups
     measured = Measurements(workload, exact, workload.units, 500, ("",) * groups, False)
-    found = evolve(measured, GeneticConfig(rows=250), seed=1)
+    found = evolve(measured, GeneticSearch(rows=250), seed=1)
     error = np.abs(count(workload, found.matrix) / 250 - exact / 500)[: len(QUERIES)]
     assert (error < 0.02 * WORKLOAD.units).all()
 
 
 def test_sums_get_the_noise_of_counts_in_their_own_units() -> None:
     workload = workloads.categorical_marginals(SCHEMA, 1) + sums(SCHEMA, ["age"])
-    shares = plan_one_shot(workload, Budget.from_epsilon(1.0, 1e-6)).shares
+    shares = plan_one_shot(workload, RhoBudget.from_epsilon(1.0, 1e-6)).shares
     assert shares[-1].scale / STEPS == pytest.approx(shares[0].scale)
 
 
 def test_sums_are_not_selected_adaptively() -> None:
-    mechanism, budget = Mechanism(name="adaptive"), Budget.from_epsilon(1.0, 1e-6)
+    mechanism, budget = Mechanism(name="adaptive"), RhoBudget.from_epsilon(1.0, 1e-6)
     with pytest.raises(BudgetError, match="cannot select sums"):
         adaptive_units(mechanism, WORKLOAD, budget)
     schema = datasets.census_schema().select(["age", "sex"])
@@ -154,7 +154,7 @@ def test_sums_by_name_and_over_a_table() -> None:
     schema = datasets.census_schema()
     workload = workload_of(schema, ["sum:1"])
     table = datasets.census(400)
-    exact = answer(workload, table)
+    exact = exact_counts(workload, table)
     names = [workload.describe(group) for group in range(workload.num_groups)]
     place = names.index("sum(age)")
     low, high = schema["age"].bounds

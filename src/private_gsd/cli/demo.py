@@ -22,7 +22,7 @@ from private_gsd.counting.exact import query_errors
 from private_gsd.data.sources import open_source
 from private_gsd.errors import GsdError, of_kind
 from private_gsd.measurements.measurements import Measurements
-from private_gsd.privacy.budget import Budget, default_delta
+from private_gsd.privacy.budget import RhoBudget, default_delta
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.schema import Discrete, Integer, Schema
 from private_gsd.synthesis.synthesizer import Synthesizer
@@ -90,7 +90,7 @@ def demo(
     )
     say("These figures are exact, which only a simulated table allows.\n")
 
-    total = Budget.from_epsilon(TOTAL, default_delta(rows), "gaussian")
+    total = RhoBudget.from_epsilon(TOTAL, default_delta(rows), "gaussian")
     with Ledger(ledger, create=True) as opened:
         opened.add_dataset("census", total)
     synth = Synthesizer(

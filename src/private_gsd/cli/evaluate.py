@@ -41,7 +41,7 @@ def evaluate(
         Path | None, typer.Option(help="The public schema, for a table that is no release.")
     ] = None,
     workload: options.WorkloadNames = None,
-    invalid: Annotated[
+    on_invalid: Annotated[
         Literal["error", "coerce"] | None,
         typer.Option(help="What to do with values outside the schema; as the release did."),
     ] = None,
@@ -75,7 +75,7 @@ def evaluate(
             workload=workload or None,
             holdout=held,
             targets=target or None,
-            invalid=invalid,
+            on_invalid=on_invalid,
             seed=seed,
             tell=tell,
         )

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from private_gsd.cli import console
-from private_gsd.privacy.budget import Budget, Conversion, units_to_rho
+from private_gsd.privacy.budget import Conversion, RhoBudget, units_to_rho
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.privacy.ledger.reservations import LedgerRun, held_by_runs
 from private_gsd.privacy.record import at_most
@@ -46,10 +46,10 @@ def create(
 ) -> None:
     """Give a dataset its budget, in a new ledger or one that exists. It cannot be changed later."""
     # What makes no sense is refused before a file is made.
-    Budget.from_epsilon(epsilon, delta, conversion or "gaussian")
+    RhoBudget.from_epsilon(epsilon, delta, conversion or "gaussian")
     with Ledger(ledger_file, create=True) as ledger:
         usual = conversion or ledger.usual_conversion(dataset)
-        budget = Budget.from_epsilon(epsilon, delta, usual)
+        budget = RhoBudget.from_epsilon(epsilon, delta, usual)
         account = ledger.add_dataset(dataset, budget, neighbours)
     console.out.print(
         f"{escape(str(ledger_file))}: dataset {escape(repr(dataset))} may spend epsilon "

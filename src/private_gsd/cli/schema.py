@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from private_gsd.cli import console, options
-from private_gsd.data.encoding import Encoder, Invalid, Problems
+from private_gsd.data.encoding import Encoder, OnInvalid, Problems
 from private_gsd.data.sources import open_source
 from private_gsd.errors import SchemaError
 from private_gsd.projection.constraints import broken_rules
@@ -26,7 +26,9 @@ OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", help="Write to this file, not to the terminal.")
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output file.")]
-InvalidOption = Annotated[Invalid, typer.Option(help="What to do with values outside the schema.")]
+OnInvalidOption = Annotated[
+    OnInvalid, typer.Option(help="What to do with values outside the schema.")
+]
 
 
 @app.command()
@@ -53,12 +55,12 @@ def check(
         str | None, typer.Argument(help="A CSV or Parquet file, a folder, or a glob.")
     ] = None,
     query: options.Query = None,
-    invalid: InvalidOption = "error",
+    on_invalid: OnInvalidOption = "error",
 ) -> None:
     """Check a schema file, and a table against it. Nothing of the table is shown but errors."""
     schema = Schema.read(schema_file)
     check_rules(schema)
-    encoder = Encoder(schema, invalid=invalid)
+    encoder = Encoder(schema, on_invalid=on_invalid)
     if schema.drafted:
         console.err.print(f"[bold red]DRAFT.[/] {toml.DRAFT_WARNING}")
     if data is None:

@@ -60,7 +60,7 @@ def synthesize(
     rows: options.Rows = None,
     projector: options.ProjectorName = "gsd",
     seed: Annotated[int, typer.Option(help="Of the search; not of the noise.")] = 0,
-    invalid: Annotated[
+    on_invalid: Annotated[
         Literal["error", "coerce"], typer.Option(help="What to do with values outside the schema.")
     ] = "error",
     force: options.Force = False,
@@ -98,7 +98,7 @@ def synthesize(
         create_ledger=create_ledger,
         dataset=_dataset_of(table) if dataset is None else dataset,
         release=release,
-        invalid=invalid,
+        on_invalid=on_invalid,
         projector=projector,
     )
     with _trouble():

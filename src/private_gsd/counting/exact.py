@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from private_gsd.counting.on_spark import count_on_spark
-from private_gsd.data.encoding import Encoder, Invalid, Problems
+from private_gsd.data.encoding import Encoder, OnInvalid, Problems
 from private_gsd.data.sources import Source, open_source
 from private_gsd.data.sources.spark import SparkFrame
 from private_gsd.errors import DataError, SourceError
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 BATCH_ROWS = 65_536
 
 
-class ExactAnswers:
+class ExactCounts:
     """Exact counts of a sensitive table. They must not leave the process without noise.
 
     Attributes:
@@ -53,7 +53,7 @@ class ExactAnswers:
         self.counts = counts
 
     def __repr__(self) -> str:
-        return f"<ExactAnswers to {len(self.counts):,} queries: redacted>"
+        return f"<ExactCounts to {len(self.counts):,} queries: redacted>"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("exact answers of a sensitive table cannot be pickled, copied or written")
@@ -65,27 +65,27 @@ class ExactAnswers:
         raise TypeError("exact answers of a sensitive table do not turn into arrays")
 
 
-def answer(
+def exact_counts(
     workload: Workload,
     data: Any,
     *,
-    invalid: Invalid = "error",
+    on_invalid: OnInvalid = "error",
     threads: int | None = None,
     progress: Callable[[int], object] | None = None,
-) -> ExactAnswers:
+) -> ExactCounts:
     """Answer every query of a workload exactly, in one pass over a table.
 
     Args:
         workload: The queries.
         data: Any table that ``open_source`` takes.
-        invalid: What to do with values outside the schema, see ``Encoder``.
+        on_invalid: What to do with values outside the schema, see ``Encoder``.
         threads: How many threads count; as many as there are cores by default.
         progress: Called with the number of rows of each batch that was counted.
     """
     source = data if isinstance(data, Source) and data.schema == workload.schema else None
     if source is None:
         source = open_source(data, workload.schema)
-    encoder = Encoder(workload.schema, invalid=invalid)
+    encoder = Encoder(workload.schema, on_invalid=on_invalid)
     if isinstance(source.table, SparkFrame):
         return _answer_on_spark(workload, source, source.table, encoder, progress)
     problems = Problems()
@@ -102,7 +102,7 @@ def answer(
     rows, counts = _count(workload, source.batches(BATCH_ROWS), encode, threads, progress)
     if problems:
         raise problems.error(source.name)
-    return ExactAnswers(workload, rows, counts)
+    return ExactCounts(workload, rows, counts)
 
 
 def _answer_on_spark(
@@ -111,7 +111,7 @@ def _answer_on_spark(
     table: SparkFrame,
     encoder: Encoder,
     progress: Callable[[int], object] | None,
-) -> ExactAnswers:
+) -> ExactCounts:
     """The same, where the rows are; what is wrong with them is told in the same words."""
     head, counts = count_on_spark(table, source.columns, encoder, workload)
     if head.failures:
@@ -122,7 +122,7 @@ def _answer_on_spark(
         raise SourceError(f"{source.name}: the table has no rows")
     if progress is not None:
         progress(head.rows)
-    return ExactAnswers(workload, head.rows, counts)
+    return ExactCounts(workload, head.rows, counts)
 
 
 def count(
@@ -223,20 +223,22 @@ def query_errors(workload: Workload, one: Any, other: Any, **options: Any) -> Qu
 
     Args:
         workload: The queries.
-        one: A table, or its ``ExactAnswers`` to this workload.
+        one: A table, or its ``ExactCounts`` to this workload.
         other: Another.
         options: As for ``answer``.
     """
     shares = []
     for table in (one, other):
-        exact = table if isinstance(table, ExactAnswers) else answer(workload, table, **options)
+        exact = (
+            table if isinstance(table, ExactCounts) else exact_counts(workload, table, **options)
+        )
         if exact.workload is not workload:
             raise ValueError("these exact answers belong to another workload")
         shares.append(exact.counts / exact.rows)
     return share_errors(*shares)
 
 
-def errors_of(exact: ExactAnswers, shares: NDArray[np.float64]) -> QueryErrors:
+def errors_of(exact: ExactCounts, shares: NDArray[np.float64]) -> QueryErrors:
     """How far shares are from exact answers; as sensitive as these."""
     return share_errors(exact.counts / exact.rows, shares)
 

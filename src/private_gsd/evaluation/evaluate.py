@@ -44,7 +44,7 @@ def evaluate(
     workload: Workload | Sequence[str] | None = None,
     holdout: Any = None,
     targets: Sequence[str] | None = None,
-    invalid: str | None = None,
+    on_invalid: str | None = None,
     sample: int = SAMPLE,
     seed: int = 0,
     tell: Tell | None = None,
@@ -60,7 +60,8 @@ def evaluate(
         holdout: Real rows that it was not made from: to test models on, and to attack with.
         targets: The columns that models predict and attacks guess; a few with few classes by
             default.
-        invalid: What to do with values outside the schema, "error" or "coerce"; as the release did.
+        on_invalid: What to do with values outside the schema, "error" or "coerce"; as
+            the release did.
         sample: The most rows of a table that anything but the counting of queries, nulls and broken
             rules looks at.
         seed: Of sampling and training.
@@ -79,8 +80,10 @@ def evaluate(
         if target not in known:
             hint = did_you_mean(target, known.names)
             raise SchemaError(f"no column {target!r} to predict{hint}")
-    if invalid is None:
-        invalid = "error" if release is None else str(release.settings.get("invalid", "error"))
+    if on_invalid is None:
+        on_invalid = (
+            "error" if release is None else str(release.settings.get("on_invalid", "error"))
+        )
     # What is wrong with the release is found before the real table is read.
     table = synthetic if release is None else release.synthetic
     told = tell or _not_told
@@ -95,7 +98,7 @@ def evaluate(
             questions,
             limit=sample,
             seed=seed,
-            invalid=invalid,  # type: ignore[arg-type]
+            on_invalid=on_invalid,  # type: ignore[arg-type]
             progress=lambda rows: told(what, rows),
         )
 

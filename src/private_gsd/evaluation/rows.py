@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from private_gsd.data.encoding import Invalid
+    from private_gsd.data.encoding import OnInvalid
     from private_gsd.schema import Schema
     from private_gsd.workloads import Workload
 
@@ -60,7 +60,7 @@ def read_rows(
     *,
     limit: int,
     seed: int = 0,
-    invalid: Invalid = "error",
+    on_invalid: OnInvalid = "error",
     progress: Callable[[int], object] | None = None,
 ) -> Rows:
     """Read a table once.
@@ -71,7 +71,7 @@ def read_rows(
         workload: What to count.
         limit: The largest sample.
         seed: Of the sample.
-        invalid: What to do with values outside the schema, see ``Encoder``.
+        on_invalid: What to do with values outside the schema, see ``Encoder``.
         progress: Told the number of rows of each batch that went by.
     """
     rng = np.random.default_rng(seed)
@@ -82,7 +82,7 @@ def read_rows(
     total = 0
     kept = np.empty((0, len(schema)))
     keys = np.empty(0)
-    for matrix in open_source(data, schema).encoded(invalid=invalid, batch_rows=BATCH_ROWS):
+    for matrix in open_source(data, schema).encoded(on_invalid=on_invalid, batch_rows=BATCH_ROWS):
         seen = len(matrix)
         total += seen
         nulls += np.isnan(matrix).sum(axis=0)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from private_gsd.counting.exact import ExactAnswers
+    from private_gsd.counting.exact import ExactCounts
     from private_gsd.privacy.accountant import Accountant
     from private_gsd.privacy.noise import NoiseSource
 
@@ -279,7 +279,7 @@ class Measurements:
 
 
 def measure(
-    exact: ExactAnswers,
+    exact: ExactCounts,
     groups: Sequence[int] | Selection,
     units: Sequence[int],
     *,

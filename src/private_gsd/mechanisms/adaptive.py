@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.mechanisms.base import Mechanism, Run
-    from private_gsd.privacy.budget import Budget
+    from private_gsd.privacy.budget import RhoBudget
     from private_gsd.privacy.measuring import NoisyTotal
     from private_gsd.workloads import Workload
 
@@ -34,7 +34,7 @@ SPLITS: dict[str, tuple[int, int]] = {"half": (1, 1), "tenth": (1, 9)}
 
 
 def adaptive_units(
-    mechanism: Mechanism, workload: Workload, budget: Budget
+    mechanism: Mechanism, workload: Workload, budget: RhoBudget
 ) -> tuple[list[int], list[list[int]]]:
     """What each epoch's selection gets, and each of its measurements.
 
@@ -167,9 +167,9 @@ def _fitting(what: Run, epochs: list[list[int]]) -> list[int]:
     """The groups not measured yet, that a table can be made of together with those that were."""
     measured = {group for each in epochs for group in each}
     candidates = [group for group in range(what.workload.num_groups) if group not in measured]
-    if what.misfit is None:
+    if what.why_infeasible is None:
         return candidates
-    reasons = {group: what.misfit([*sorted(measured), group]) for group in candidates}
+    reasons = {group: what.why_infeasible([*sorted(measured), group]) for group in candidates}
     fitting = [group for group in candidates if reasons[group] is None]
     if not fitting:
         words = (

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.mechanisms.base import Run
-    from private_gsd.privacy.budget import Budget
+    from private_gsd.privacy.budget import RhoBudget
     from private_gsd.privacy.measuring import NoisyTotal
     from private_gsd.workloads import Neighbours, Workload
 
@@ -102,7 +102,7 @@ def run_aim(what: Run, total: NoisyTotal | None) -> Outcome:
 
 
 def expect_aim(
-    workload: Workload, asked: Workload, budget: Budget, neighbours: Neighbours
+    workload: Workload, asked: Workload, budget: RhoBudget, neighbours: Neighbours
 ) -> Expected:
     """What columns get, and each candidate if the first round selects it."""
     number = single_columns(workload)
@@ -118,7 +118,7 @@ def expect_aim(
     )
 
 
-def first_round(workload: Workload, budget: Budget) -> tuple[int, int, int]:
+def first_round(workload: Workload, budget: RhoBudget) -> tuple[int, int, int]:
     """What all columns get together, and what selecting and measuring get in the first round."""
     number = single_columns(workload)
     each = budget.units // (ROUNDS * number)
@@ -223,7 +223,7 @@ def _select(
 def _fitting(what: Run, epochs: list[list[int]], share: float) -> list[int]:
     """The candidates with which a model stays small enough for the part of the budget spent."""
     everything = range(what.workload.num_groups)
-    if what.misfit is None:
+    if what.why_infeasible is None:
         return list(everything)
     singles = range(single_columns(what.workload))
     scopes = scopes_of(what.workload)
@@ -235,5 +235,5 @@ def _fitting(what: Run, epochs: list[list[int]], share: float) -> list[int]:
         group
         for group in everything
         if joined.issuperset(combinations(scopes[group], 2))
-        or what.misfit([*known, group], share) is None
+        or what.why_infeasible([*known, group], share) is None
     ]

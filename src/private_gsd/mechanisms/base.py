@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from private_gsd.counting.exact import ExactAnswers
+    from private_gsd.counting.exact import ExactCounts
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.privacy.accountant import Accountant
-    from private_gsd.privacy.budget import Budget
+    from private_gsd.privacy.budget import RhoBudget
     from private_gsd.privacy.measuring import NoisyTotal
     from private_gsd.privacy.noise import NoiseSource
     from private_gsd.workloads import Neighbours, Workload
@@ -99,7 +99,7 @@ class Checkpoint(Protocol):
         """Keep a synthetic table."""
 
 
-class Misfit(Protocol):
+class WhyInfeasible(Protocol):
     """Says why a table cannot be made of some groups together, if it cannot."""
 
     def __call__(self, groups: list[int], share: float = 1.0) -> str | None:
@@ -132,14 +132,14 @@ class Run:
             "measurements".
         checkpoint: What is left behind.
         neighbours: Which tables count as neighbours.
-        misfit: Says, where there are groups that a table cannot be made of together, why some
-            cannot. It looks at public facts alone, and such groups are not selected.
+        why_infeasible: Says, where there are groups that a table cannot be made of together, why
+            some cannot. It looks at public facts alone, and such groups are not selected.
         asked: The questions; by default all of the workload.
     """
 
     workload: Workload
-    budget: Budget
-    exact: Callable[[], ExactAnswers]
+    budget: RhoBudget
+    exact: Callable[[], ExactCounts]
     pay: Callable[[str], Accountant]
     paid: Callable[[str], int | None]
     noise: Callable[[int], NoiseSource]
@@ -149,7 +149,7 @@ class Run:
     check: Callable[[list[str], str], object]
     checkpoint: Checkpoint
     neighbours: Neighbours = "replace-one"
-    misfit: Misfit | None = None
+    why_infeasible: WhyInfeasible | None = None
     asked: Workload | None = None
 
 

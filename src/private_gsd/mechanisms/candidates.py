@@ -78,7 +78,7 @@ def is_picky(
     """
     if not projector.limited:
         asked = workload if outside is None else workload + outside
-        return mechanism.name in SELECTIVE and projector.misfit(asked) is not None
+        return mechanism.name in SELECTIVE and projector.why_infeasible(asked) is not None
     if mechanism.name != "mst" or outside is not None:
         return True
     # A graphical model of a tree has the cells of its pairs. If that fits of the tree with the most
@@ -92,7 +92,7 @@ def is_picky(
     )
     trees = Trees()
     largest = [pair for pair in pairs if trees.join(scopes[pair])]
-    return projector.misfit(workload.select([*range(columns), *largest])) is not None
+    return projector.why_infeasible(workload.select([*range(columns), *largest])) is not None
 
 
 def scopes_of(workload: Workload) -> list[Scope]:

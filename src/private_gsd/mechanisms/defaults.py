@@ -28,7 +28,7 @@ from private_gsd.schema import Discrete
 from private_gsd.workloads.specs import default_specs, workload_of
 
 if TYPE_CHECKING:
-    from private_gsd.privacy.budget import Budget
+    from private_gsd.privacy.budget import RhoBudget
     from private_gsd.projection import Projector
     from private_gsd.schema import Schema
     from private_gsd.workloads import Workload
@@ -47,12 +47,12 @@ ROWS_PER_NOISE = 60
 ROWS = 5000, 20_000
 
 
-def choose_specs(schema: Schema, budget: Budget, rows: int) -> list[str]:
+def choose_specs(schema: Schema, budget: RhoBudget, rows: int) -> list[str]:
     """Names of the workload: single columns, pairs or triples, as the budget allows.
 
     >>> from private_gsd import datasets
-    >>> from private_gsd.privacy.budget import Budget
-    >>> schema, budget = datasets.census_schema(), Budget.from_epsilon(1, delta=1e-9)
+    >>> from private_gsd.privacy.budget import RhoBudget
+    >>> schema, budget = datasets.census_schema(), RhoBudget.from_epsilon(1, delta=1e-9)
     >>> [choose_specs(schema, budget, rows)[0] for rows in (1000, 10_000, 100_000)]
     ['categorical:1', 'categorical:2', 'categorical:3']
     """
@@ -80,15 +80,15 @@ def choose_mechanism(workload: Workload) -> Mechanism:
 
 
 def choose_rows(
-    mechanism: Mechanism, workload: Workload, budget: Budget, people: int | None
+    mechanism: Mechanism, workload: Workload, budget: RhoBudget, people: int | None
 ) -> int:
     """How many synthetic rows: more where there is less noise.
 
     >>> from private_gsd import datasets
-    >>> from private_gsd.privacy.budget import Budget
+    >>> from private_gsd.privacy.budget import RhoBudget
     >>> from private_gsd.workloads import categorical_marginals
     >>> pairs = categorical_marginals(datasets.census_schema(), 2)
-    >>> budget = Budget.from_epsilon(1, delta=1e-9)
+    >>> budget = RhoBudget.from_epsilon(1, delta=1e-9)
     >>> [choose_rows(Mechanism(), pairs, budget, people) for people in (5000, 20_000, 10**6)]
     [5000, 15000, 20000]
 
@@ -131,14 +131,14 @@ def check_fits(
         # The largest groups that may be selected: whatever is, is no larger.
         most = min(mechanism.epochs * mechanism.groups, workload.num_groups)
         largest = np.sort(np.argsort(-workload.group_sizes, kind="stable")[:most])
-        reason = chosen.misfit(workload.select(largest))
+        reason = chosen.why_infeasible(workload.select(largest))
         if reason is not None:
             raise WorkloadError(f"{reason}. Ask less, take fewer epochs, or another projector")
         return
     if mechanism.name == "adaptive" and chosen.limited and mechanism.groups > 1:
         # A part of what fits need not fit: they are tried one by one.
         raise WorkloadError(f"the projector {chosen.name!r} takes one group an epoch; say groups=1")
-    everything = chosen.misfit(workload)
+    everything = chosen.why_infeasible(workload)
     if everything is None:
         return
     if mechanism.name in AT_ONCE:
@@ -147,7 +147,7 @@ def check_fits(
             "another projector"
         )
     each = [own.select([group]) for group in range(own.num_groups)]
-    reasons = [chosen.misfit(one if outside is None else one + outside) for one in each]
+    reasons = [chosen.why_infeasible(one if outside is None else one + outside) for one in each]
     if all(reasons):
         raise WorkloadError(f"no marginal alone is small enough: {reasons[0]}")
 
@@ -158,21 +158,21 @@ def _check_parts(
     """Refuse where not even all columns fit, or for MST no pair with them."""
     columns = single_columns(workload)
 
-    def misfit(groups: list[int]) -> str | None:
+    def why_infeasible(groups: list[int]) -> str | None:
         asked = workload.select(groups)
-        return projector.misfit(asked if outside is None else asked + outside)
+        return projector.why_infeasible(asked if outside is None else asked + outside)
 
-    reason = misfit(list(range(columns)))
+    reason = why_infeasible(list(range(columns)))
     if reason is None and mechanism.name == "mst" and is_picky(projector, mechanism, workload):
         for pair in range(columns, workload.num_groups):
-            reason = misfit([*range(columns), pair])
+            reason = why_infeasible([*range(columns), pair])
             if reason is None:
                 break
     if reason is not None:
         raise WorkloadError(f"{reason}. Ask less, or use another projector")
 
 
-def noise_share(workload: Workload, budget: Budget, rows: int) -> float:
+def noise_share(workload: Workload, budget: RhoBudget, rows: int) -> float:
     """The noise of a one-shot measurement on a count, as a share of the rows."""
     scales = [share.scale for share in plan_one_shot(workload, budget).shares]
     return float((scales / workload.units).max()) / rows

@@ -18,13 +18,13 @@ from private_gsd.workloads import Conjunctions, Marginals
 
 if TYPE_CHECKING:
     from private_gsd.mechanisms import Expected, Mechanism
-    from private_gsd.privacy.budget import Budget
+    from private_gsd.privacy.budget import RhoBudget
     from private_gsd.workloads import Neighbours, Workload
 
 
 # As many groups as a notebook shows.
 SHOWN = 12
-# How often each row of the tables is visited that are drawn to smooth marginals, about: two at a
+# How often each row of the tables is visited that are drawn to denoise marginals, about: two at a
 # time, 15 or 25 sweeps, six or seven times, half of them for single columns alone.
 SMOOTHING_VISITS = 120
 
@@ -100,7 +100,7 @@ class Forecast:
 
     workload: Workload
     mechanism: Mechanism
-    budget: Budget
+    budget: RhoBudget
     neighbours: Neighbours
     people: int
     rows: int
@@ -184,7 +184,7 @@ class Forecast:
 
     @property
     def _rows_drawn(self) -> int:
-        """How many rows a table has that is drawn to smooth marginals."""
+        """How many rows a table has that is drawn to denoise marginals."""
         orders = [
             len(features)
             for family in self.workload.families

@@ -18,7 +18,7 @@ from private_gsd.privacy.noise import selection_scale
 
 if TYPE_CHECKING:
     from private_gsd.mechanisms.base import Mechanism, Outcome, Run
-    from private_gsd.privacy.budget import Budget, Conversion
+    from private_gsd.privacy.budget import Conversion, RhoBudget
     from private_gsd.workloads import Neighbours, Workload
 
 # The share of the budget that measuring the number of rows gets, where it is not public.
@@ -63,7 +63,7 @@ def check_noise(conversion: str, name: str, where: str = "the budget has") -> No
 def planned_units(
     mechanism: Mechanism,
     workload: Workload,
-    budget: Budget,
+    budget: RhoBudget,
     neighbours: Neighbours = "replace-one",
 ) -> int:
     """All that a run will spend.
@@ -88,7 +88,7 @@ def expected(
     mechanism: Mechanism,
     workload: Workload,
     asked: Workload,
-    budget: Budget,
+    budget: RhoBudget,
     neighbours: Neighbours = "replace-one",
 ) -> Expected:
     """What a mechanism would do with a budget, as far as that is known before.
@@ -112,7 +112,7 @@ def expected(
     return Expected([measuring[0][0]] * workload.num_groups, len(selecting), scale)
 
 
-def count_and_rest(budget: Budget, neighbours: Neighbours) -> tuple[int, Budget]:
+def count_and_rest(budget: RhoBudget, neighbours: Neighbours) -> tuple[int, RhoBudget]:
     """What measuring the number of rows gets, where it is not public, and the rest."""
     if neighbours == "replace-one":
         return 0, budget

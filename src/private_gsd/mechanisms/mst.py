@@ -8,8 +8,9 @@ shares that were measured; pairs that would close a cycle are left out, so that 
 tree. What is measured is then projected, once. With the projector "pgm" it is MST.
 
 Rare values of a column are not joined to one, as the winner of the contest did it: the domain stays
-the schema's. What a projector could not take with what was selected (``misfit``, public) is left
-out too; if pairs run out, the tree is smaller, and measuring gets what selecting did not spend.
+the schema's. What a projector could not take with what was selected (``why_infeasible``, public) is
+left out too; if pairs run out, the tree is smaller, and measuring gets what selecting did not
+spend.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.mechanisms.base import Run
-    from private_gsd.privacy.budget import Budget
+    from private_gsd.privacy.budget import RhoBudget
     from private_gsd.privacy.measuring import NoisyTotal
     from private_gsd.workloads import Neighbours, Workload
 
@@ -81,7 +82,7 @@ def run_mst(what: Run, total: NoisyTotal | None) -> Outcome:
     return Outcome(measured, table)
 
 
-def expect_mst(workload: Workload, budget: Budget, neighbours: Neighbours) -> Expected:
+def expect_mst(workload: Workload, budget: RhoBudget, neighbours: Neighbours) -> Expected:
     """What columns get, and each pair if it is selected."""
     number = single_columns(workload)
     columns, selecting = columns_and_selecting(workload, budget)
@@ -122,7 +123,7 @@ def measured_columns(what: Run, total: NoisyTotal | None, units: int) -> Measure
 
 def equal_noise(
     workload: Workload,
-    budget: Budget,
+    budget: RhoBudget,
     units: int,
     groups: Sequence[int],
     neighbours: Neighbours,
@@ -134,7 +135,7 @@ def equal_noise(
     return parts
 
 
-def columns_and_selecting(workload: Workload, budget: Budget) -> tuple[int, int]:
+def columns_and_selecting(workload: Workload, budget: RhoBudget) -> tuple[int, int]:
     """What all columns get together, and what each selection gets."""
     edges = tree_size(workload)
     columns = budget.units // 3
@@ -167,9 +168,9 @@ def _select_tree(
             raise MeasurementError("the pairs that were selected are no tree")
     while True:
         candidates = [g for g in range(number, workload.num_groups) if trees.apart(scopes[g])]
-        if what.misfit is not None:
+        if what.why_infeasible is not None:
             known = [*range(number), *chosen]
-            candidates = [g for g in candidates if what.misfit([*known, g]) is None]
+            candidates = [g for g in candidates if what.why_infeasible([*known, g]) is None]
         if not candidates:
             if not chosen:
                 raise MeasurementError("no pair of columns can be added to the columns")

@@ -21,7 +21,7 @@ from private_gsd.workloads import Marginals
 if TYPE_CHECKING:
     from private_gsd.mechanisms.base import Mechanism, Run
     from private_gsd.privacy.allocation import Plan
-    from private_gsd.privacy.budget import Budget
+    from private_gsd.privacy.budget import RhoBudget
     from private_gsd.privacy.measuring import NoisyTotal
     from private_gsd.workloads import Neighbours, Workload
 
@@ -30,7 +30,10 @@ UPPER = 0.2
 
 
 def plan_of(
-    mechanism: Mechanism, workload: Workload, budget: Budget, neighbours: Neighbours = "replace-one"
+    mechanism: Mechanism,
+    workload: Workload,
+    budget: RhoBudget,
+    neighbours: Neighbours = "replace-one",
 ) -> Plan:
     """What each group gets of the budget: the same noise on all, or on all of a layer.
 

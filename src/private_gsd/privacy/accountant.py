@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from private_gsd.errors import BudgetError
-from private_gsd.privacy.budget import Budget, units_to_rho
+from private_gsd.privacy.budget import RhoBudget, units_to_rho
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ class LedgerAccountant:
 class LocalAccountant:
     """Counts what one process spends, where there is no ledger. It forgets when the process ends.
 
-    >>> accountant = LocalAccountant(Budget.from_rho(1.0, delta=1e-9))
+    >>> accountant = LocalAccountant(RhoBudget.from_rho(1.0, delta=1e-9))
     >>> accountant.charge(accountant.budget.units, "gaussian", ["sex x age"], "replace-one")
     '1'
     >>> accountant.charge(1, "gaussian", ["one more"], "replace-one")
@@ -66,7 +66,7 @@ class LocalAccountant:
     private_gsd.errors.BudgetError: a charge of rho = 2.22045e-16 exceeds what is left, rho = 0
     """
 
-    budget: Budget
+    budget: RhoBudget
     neighbours: str = "replace-one"
     charges: list[tuple[int, str, tuple[str, ...]]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)

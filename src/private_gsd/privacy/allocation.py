@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from private_gsd.errors import BudgetError
-from private_gsd.privacy.budget import Budget, units_to_rho
+from private_gsd.privacy.budget import RhoBudget, units_to_rho
 from private_gsd.privacy.noise import gaussian_scale
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Plan:
 
     >>> from private_gsd import datasets, workloads
     >>> workload = workloads.categorical_marginals(datasets.census_schema(), k=1)
-    >>> print(plan_one_shot(workload, Budget.from_epsilon(1, delta=1e-9)).describe(limit=2))
+    >>> print(plan_one_shot(workload, RhoBudget.from_epsilon(1, delta=1e-9)).describe(limit=2))
     rho = 0.01497 (epsilon = 1 at delta = 1e-09), replace-one neighbours, 14 groups
        rho     noise  queries  group
       0.00107  30.58       12  region
@@ -57,7 +57,7 @@ class Plan:
         shares: What each group gets.
     """
 
-    budget: Budget
+    budget: RhoBudget
     neighbours: Neighbours
     shares: tuple[Share, ...]
 
@@ -84,7 +84,7 @@ class Plan:
 
 def plan_one_shot(
     workload: Workload,
-    budget: Budget,
+    budget: RhoBudget,
     *,
     neighbours: Neighbours = "replace-one",
     allocation: Allocation = "equal-noise",

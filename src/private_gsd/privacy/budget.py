@@ -1,4 +1,4 @@
-"""Budget: zero-concentrated differential privacy as the currency, and what it means as (ε, δ).
+"""RhoBudget: zero-concentrated differential privacy as the currency, and what it means as (ε, δ).
 
 A budget is a whole number of units of 2^-52 of ρ. Splitting and adding up are then exact, in memory
 and in the ledger: no rounding ever gives away what was not there.
@@ -101,15 +101,15 @@ def _boundary(holds: Callable[[float], bool], low: float, high: float) -> tuple[
 
 
 @dataclass(frozen=True)
-class Budget:
+class RhoBudget:
     """How much may be spent: ρ-zCDP, in exact units, and what it is as (ε, δ).
 
-    >>> budget = Budget.from_epsilon(1.0, delta=1e-9)
+    >>> budget = RhoBudget.from_epsilon(1.0, delta=1e-9)
     >>> round(budget.rho, 5), round(budget.epsilon, 9)
     (0.01497, 1.0)
-    >>> Budget.from_epsilon(1.0, delta=1e-9, conversion="paper").rho < budget.rho
+    >>> RhoBudget.from_epsilon(1.0, delta=1e-9, conversion="paper").rho < budget.rho
     True
-    >>> round(Budget.from_epsilon(1.0, delta=1e-9, conversion="gaussian").rho, 5)
+    >>> round(RhoBudget.from_epsilon(1.0, delta=1e-9, conversion="gaussian").rho, 5)
     0.01656
 
     Attributes:
@@ -131,12 +131,14 @@ class Budget:
         check_conversion(self.conversion)
 
     @classmethod
-    def from_epsilon(cls, epsilon: float, delta: float, conversion: Conversion = "tight") -> Budget:
+    def from_epsilon(
+        cls, epsilon: float, delta: float, conversion: Conversion = "tight"
+    ) -> RhoBudget:
         """The budget of (ε, δ)-differential privacy."""
         return cls.from_rho(rho_of(epsilon, delta, conversion), delta, conversion)
 
     @classmethod
-    def from_rho(cls, rho: float, delta: float, conversion: Conversion = "tight") -> Budget:
+    def from_rho(cls, rho: float, delta: float, conversion: Conversion = "tight") -> RhoBudget:
         """The budget of ρ-zCDP; δ is needed only to state it as (ε, δ)."""
         if isinstance(rho, bool) or not isinstance(rho, int | float) or not math.isfinite(rho):
             raise BudgetError(f"rho must be a number, not {rho!r}")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from private_gsd.counting.exact import ExactAnswers
+    from private_gsd.counting.exact import ExactCounts
     from private_gsd.privacy.accountant import Accountant
     from private_gsd.privacy.noise import NoiseSource
     from private_gsd.workloads import Neighbours
@@ -54,7 +54,7 @@ class Selection(NamedTuple):
 
 
 def release_counts(
-    exact: ExactAnswers,
+    exact: ExactCounts,
     groups: Sequence[int],
     units: Sequence[int],
     *,
@@ -108,7 +108,7 @@ def release_counts(
 
 
 def release_total(
-    exact: ExactAnswers, units: int, *, accountant: Accountant, noise: NoiseSource
+    exact: ExactCounts, units: int, *, accountant: Accountant, noise: NoiseSource
 ) -> NoisyTotal:
     """Measure the number of rows, which is not public where rows are added and removed."""
     _require_public(exact, noise)
@@ -120,7 +120,7 @@ def release_total(
 
 
 def select_groups(
-    exact: ExactAnswers,
+    exact: ExactCounts,
     shares: NDArray[np.float64],
     rows: int,
     candidates: Sequence[int],
@@ -162,7 +162,7 @@ def select_groups(
 
 
 def select_by_distance(
-    exact: ExactAnswers,
+    exact: ExactCounts,
     shares: NDArray[np.float64],
     rows: int,
     candidates: Sequence[int],
@@ -232,7 +232,7 @@ def select_by_distance(
 
 
 def _selectable(
-    exact: ExactAnswers,
+    exact: ExactCounts,
     shares: NDArray[np.float64],
     rows: int,
     candidates: Sequence[int],
@@ -268,7 +268,7 @@ def _public(
     return np.array(checked, dtype=np.int64), cut
 
 
-def _require_public(exact: ExactAnswers, noise: NoiseSource) -> None:
+def _require_public(exact: ExactCounts, noise: NoiseSource) -> None:
     """Refuse a drafted schema, which noise does not hide, unless nothing is called private."""
     if noise.private and exact.workload.schema.drafted:
         raise SchemaError(

@@ -23,7 +23,7 @@ from private_gsd.privacy.record import at_most
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from private_gsd.privacy.budget import Budget, Conversion
+    from private_gsd.privacy.budget import Conversion, RhoBudget
 
 
 class UncountedWarning(UserWarning):
@@ -45,11 +45,11 @@ class Fit:
     path: str | None
     frame: Callable[[], object | None]
     columns: frozenset[str]
-    budget: Budget
+    budget: RhoBudget
     neighbours: str
 
     @classmethod
-    def of(cls, data: Any, columns: Iterable[str], budget: Budget, neighbours: str) -> Fit:
+    def of(cls, data: Any, columns: Iterable[str], budget: RhoBudget, neighbours: str) -> Fit:
         """A fit of some data: a path, or anything else."""
         path, frame = None, _nothing
         if isinstance(data, str | Path):

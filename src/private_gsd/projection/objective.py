@@ -223,7 +223,7 @@ class Objective:
         # Without BLAS: its threads, for a sum of thousands, wait for one another on a busy machine.
         return float((self.share_weights * squares).sum())
 
-    def misfit(self, state: State) -> float:
+    def reduced_chi_square(self, state: State) -> float:
         """The mean squared residual in units of the noise's variance: 1 is what noise leaves."""
         residuals: NDArray[np.float64] = (state.targets - state.counts) / len(state.values)
         squares: NDArray[np.float64] = residuals**2 / self._variances

@@ -10,7 +10,7 @@ from private_gsd.projection.baselines.gem import GEM
 from private_gsd.projection.baselines.pgm import PGM
 from private_gsd.projection.baselines.rap import RAP
 from private_gsd.projection.baselines.rap_plus_plus import RAPPlusPlus
-from private_gsd.projection.genetic import GeneticConfig, evolve, prepare
+from private_gsd.projection.genetic import GeneticSearch, evolve, prepare
 from private_gsd.projection.protocol import Projection, Projector
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ class GSD:
     """The genetic search, which serves every query; see ``evolve``.
 
     Attributes:
-        smooth: Whether the answers of marginals are smoothed first.
+        denoise: Whether the answers of marginals are denoised first.
     """
 
-    smooth: bool = True
+    denoise: bool = True
 
     @property
     def name(self) -> str:
@@ -45,13 +45,13 @@ class GSD:
     def check(self, workload: Workload) -> None:
         """Every workload is served."""
 
-    def misfit(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
+    def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
         """Any groups will do together."""
         return None
 
     def prepare(self, measurements: Measurements, *, rows: int) -> None:
         """Load the kernels."""
-        prepare(measurements, GeneticConfig(rows=rows, smooth=self.smooth))
+        prepare(measurements, GeneticSearch(rows=rows, denoise=self.denoise))
 
     def project(
         self,
@@ -66,7 +66,7 @@ class GSD:
         """Search for a table."""
         found = evolve(
             measurements,
-            GeneticConfig(rows=rows, smooth=self.smooth),
+            GeneticSearch(rows=rows, denoise=self.denoise),
             seed=seed,
             start=start,
             threads=threads,

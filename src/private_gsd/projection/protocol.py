@@ -73,7 +73,7 @@ class Projector(Protocol):
     def check(self, workload: Workload) -> None:
         """Refuse queries that it cannot serve, by name, and an extra that is not installed."""
 
-    def misfit(self, workload: Workload, share: float = 1.0) -> str | None:
+    def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:
         """Why it cannot take measurements of all these groups at once, if it cannot.
 
         Args:

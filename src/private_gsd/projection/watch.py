@@ -27,7 +27,7 @@ class Progress:
     Attributes:
         generation: How many generations are done.
         loss: The loss. While islands are fitted, their mean, which is more than what they have
-            together; those not begun count as random tables do. While answers are smoothed, that
+            together; those not begun count as random tables do. While answers are denoised, that
             of the tables whose mean is taken or of the kinds of rows, in weights of their own.
         edits: How many edits were scored.
         seconds: Since the search began; compiling aside.

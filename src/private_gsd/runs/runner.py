@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from private_gsd.counting.exact import ExactAnswers
+    from private_gsd.counting.exact import ExactCounts
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.mechanisms import Mechanism
-    from private_gsd.privacy.budget import Budget, Conversion
+    from private_gsd.privacy.budget import Conversion, RhoBudget
     from private_gsd.privacy.noise import NoiseSource
     from private_gsd.runs.release import Release
     from private_gsd.schema import Schema
@@ -113,8 +113,8 @@ class Runner:
         self,
         release: Release,
         mechanism: Mechanism,
-        budget: Budget,
-        exact: Callable[[], ExactAnswers],
+        budget: RhoBudget,
+        exact: Callable[[], ExactCounts],
         moved: Path | None = None,
     ) -> None:
         """Run, or go on with, what a release says; it is locked.
@@ -144,10 +144,10 @@ class Runner:
 
         everything = measurable(mechanism, workload)
 
-        def misfit(groups: list[int], share: float = 1.0) -> str | None:
+        def why_infeasible(groups: list[int], share: float = 1.0) -> str | None:
             asked = everything.select(groups)
             asked = asked if outside is None else asked + outside.workload
-            return projector.misfit(asked, share)
+            return projector.why_infeasible(asked, share)
 
         beside = None if outside is None else outside.workload
         picky = is_picky(projector, mechanism, everything, beside)
@@ -209,7 +209,7 @@ class Runner:
                     begin=lambda: self._random_table(release.schema),
                     checkpoint=release,
                     neighbours=self.neighbours,
-                    misfit=misfit if picky else None,
+                    why_infeasible=why_infeasible if picky else None,
                 ),
             )
             if len(table) != self.rows:  # it was made before the run was resumed with others

@@ -133,7 +133,7 @@ class Categorical(Discrete):
 
     Attributes:
         values: The public list of values, without repeats; kept as a tuple.
-        other: The value that stands for unknown ones when reading with ``invalid="coerce"``.
+        other: The value that stands for unknown ones when reading with ``on_invalid="coerce"``.
     """
 
     kind: ClassVar[str] = "categorical"

@@ -18,7 +18,7 @@ from private_gsd.kernels.nearest import nearest_donors
 from private_gsd.measurements.derived_statistics import Statistic
 from private_gsd.measurements.knowledge import check_totals, supplemented
 from private_gsd.projection.constraints import broken_rows
-from private_gsd.projection.genetic import GeneticConfig, evolve
+from private_gsd.projection.genetic import GeneticSearch, evolve
 from private_gsd.schema import Discrete
 from private_gsd.sql.rules import UndecidedError, check_rules
 from private_gsd.system.memory import BASE, require_room
@@ -115,7 +115,7 @@ def fill_columns(
         everyone = np.concatenate([start, rest])
         found = evolve(
             known,
-            GeneticConfig(rows=len(everyone)),
+            GeneticSearch(rows=len(everyone)),
             seed=seed,
             start=everyone,
             threads=threads,

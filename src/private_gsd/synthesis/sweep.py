@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_gsd.counting.exact import answer, count, errors_of
+from private_gsd.counting.exact import count, errors_of, exact_counts
 from private_gsd.data.encoding import Encoder
 from private_gsd.errors import BudgetError, GsdError, SchemaError, SearchError, require
 from private_gsd.measurements.measurements import measure
@@ -36,12 +36,12 @@ from private_gsd.mechanisms import run as run_mechanism
 from private_gsd.mechanisms.defaults import check_fits
 from private_gsd.mechanisms.forecast import require_memory
 from private_gsd.privacy.accountant import LocalAccountant, require_same
-from private_gsd.privacy.budget import Budget, default_delta
+from private_gsd.privacy.budget import RhoBudget, default_delta
 from private_gsd.privacy.ledger.reservations import LedgerRun
 from private_gsd.privacy.noise import InsecureSeededNoise, SecureNoise
 from private_gsd.projection import projector_of
 from private_gsd.projection.domain import columns_of, random_table
-from private_gsd.projection.genetic import GeneticConfig, evolve, prepare
+from private_gsd.projection.genetic import GeneticSearch, evolve, prepare
 from private_gsd.runs.runner import StepAccountant
 from private_gsd.sql.rules import check_rules
 from private_gsd.system.interruptions import Remembered
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from private_gsd.counting.exact import ExactAnswers, QueryErrors
+    from private_gsd.counting.exact import ExactCounts, QueryErrors
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.mechanisms import Checkpoint
     from private_gsd.privacy.accountant import Accountant
@@ -140,22 +140,22 @@ class Sweep:
             workload if isinstance(workload, Workload) else workload_of(schema, workload)
         )
         self._data, self._options = data, options
-        self._exact = answer(self.workload, data, **options)
+        self._exact = exact_counts(self.workload, data, **options)
         # Exact answers to what a mechanism measures beside the questions, as it is needed.
-        self._more: dict[str, ExactAnswers] = {}
+        self._more: dict[str, ExactCounts] = {}
         # Of the last sweep, by number: the runs that are done, and all that was paid for, of runs
         # that failed, too. This is what is left where a sweep ends before its end.
         self.finished: dict[int, SweepRun] = {}
         self.measured: dict[int, Measurements] = {}
         self.delta = default_delta(self._exact.rows) if delta is None else delta
 
-    def exact(self, mechanism: Mechanism) -> ExactAnswers:
+    def exact(self, mechanism: Mechanism) -> ExactCounts:
         """The exact answers to all that a mechanism may measure."""
         asked = measurable(mechanism, self.workload)
         if asked is self.workload:
             return self._exact
         if mechanism.name not in self._more:
-            self._more[mechanism.name] = answer(asked, self._data, **self._options)
+            self._more[mechanism.name] = exact_counts(asked, self._data, **self._options)
         return self._more[mechanism.name]
 
     def run(
@@ -180,7 +180,7 @@ class Sweep:
         Args:
             epsilons: The budgets; each run spends the whole of its own.
             seeds: Of the searches, and of insecure noise.
-            settings: Of the search (see ``GeneticConfig``), ``mechanism``, ``epochs``, ``groups``
+            settings: Of the search (see ``GeneticSearch``), ``mechanism``, ``epochs``, ``groups``
                 and ``split`` (see ``Mechanism``), and ``projector`` (see ``Synthesizer``).
             ledger: Charged for every run.
             dataset: The dataset's name in it.
@@ -332,7 +332,7 @@ def _parallel(joblib: Any, n_jobs: int | None, **how: Any) -> Any:
 
 def project(
     measured: Measurements,
-    config: GeneticConfig,
+    config: GeneticSearch,
     seed: int,
     projector: str = "gsd",
     start: Matrix | None = None,
@@ -372,14 +372,14 @@ class _Planned:
         return name
 
     @property
-    def config(self) -> GeneticConfig:
+    def config(self) -> GeneticSearch:
         others = (*OF_THE_MECHANISM, PROJECTOR)
         rest = {key: value for key, value in self.settings.items() if key not in others}
         if self.projector != "gsd" and set(rest) - {"rows"}:
             name = min(set(rest) - {"rows"})
             raise SearchError(f"settings: {name!r} is of the genetic search, not {self.projector}")
         try:
-            return GeneticConfig(**rest)
+            return GeneticSearch(**rest)
         except TypeError as error:
             raise SearchError(f"settings: {error}") from None
 
@@ -388,9 +388,9 @@ class _Planned:
         return measurable(self.mechanism, self.sweep.workload)
 
     @property
-    def budget(self) -> Budget:
+    def budget(self) -> RhoBudget:
         conversion = self.conversion or conversion_of(self.mechanism.name)
-        return Budget.from_epsilon(self.epsilon, self.sweep.delta, conversion)
+        return RhoBudget.from_epsilon(self.epsilon, self.sweep.delta, conversion)
 
     def planned(self) -> int:
         """What the run will spend; refuses what makes no sense."""
@@ -454,8 +454,8 @@ class _Planned:
 
         everything = self.measurable
 
-        def misfit(groups: list[int], share: float = 1.0) -> str | None:
-            return projector.misfit(everything.select(groups), share)
+        def why_infeasible(groups: list[int], share: float = 1.0) -> str | None:
+            return projector.why_infeasible(everything.select(groups), share)
 
         columns = columns_of(schema, [np.empty(0)] * len(schema))
         _, matrix, _ = run_mechanism(
@@ -473,7 +473,9 @@ class _Planned:
                 keep=lambda step, digest: None,  # noqa: ARG005
                 check=lambda steps, kind: None,  # noqa: ARG005
                 checkpoint=checkpoint,
-                misfit=misfit if is_picky(projector, self.mechanism, everything) else None,
+                why_infeasible=why_infeasible
+                if is_picky(projector, self.mechanism, everything)
+                else None,
             ),
         )
         return matrix, seconds

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from private_gsd.counting.exact import answer
-from private_gsd.data.encoding import Invalid
+from private_gsd.counting.exact import exact_counts
+from private_gsd.data.encoding import OnInvalid
 from private_gsd.data.sources import Source, open_source
 from private_gsd.data.sources.restoring import to_arrow
 from private_gsd.errors import (
@@ -37,13 +37,13 @@ from private_gsd.mechanisms import (
 )
 from private_gsd.mechanisms.defaults import check_fits, choose_mechanism, choose_rows, choose_specs
 from private_gsd.mechanisms.forecast import Forecast, require_memory
-from private_gsd.privacy.budget import Budget, default_delta
+from private_gsd.privacy.budget import RhoBudget, default_delta
 from private_gsd.privacy.ledger.ledger import Ledger, check_line
 from private_gsd.privacy.ledger.reservations import LedgerRun
 from private_gsd.privacy.measuring import MAX_ROWS
 from private_gsd.privacy.uncounted import Fit, count, warn_if_again
 from private_gsd.projection import projector_of
-from private_gsd.projection.genetic import GeneticConfig
+from private_gsd.projection.genetic import GeneticSearch
 from private_gsd.runs.release import Release
 from private_gsd.runs.runner import Runner, require_ledger
 from private_gsd.schema import Schema
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from private_gsd.counting.exact import ExactAnswers
+    from private_gsd.counting.exact import ExactCounts
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.runs.runner import Tell
 
@@ -109,7 +109,7 @@ class Synthesizer:
             "quantile(income, 0.9)", "mean(age) WHERE sex = 'F'" or "share(married) WHERE age < 30";
             they follow from what is measured, and cost nothing.
         evidence: Measurements made elsewhere, to be used by their variances beside ours.
-        invalid: What to do with values outside the schema, "error" or "coerce".
+        on_invalid: What to do with values outside the schema, "error" or "coerce".
         threads: How many to use; all cores by default.
         insecure_noise_seed: For tests: noise from a seed. The release says that it is not private.
     """
@@ -136,7 +136,7 @@ class Synthesizer:
         totals: Mapping[str, int] | None = None,
         derived: Sequence[str] = (),
         evidence: Sequence[Measurements] = (),
-        invalid: str = "error",
+        on_invalid: str = "error",
         threads: int | None = None,
         insecure_noise_seed: int | None = None,
         projector: str = "gsd",
@@ -160,7 +160,7 @@ class Synthesizer:
         self.totals = totals
         self.derived = derived
         self.evidence = evidence
-        self.invalid = invalid
+        self.on_invalid = on_invalid
         self.threads = threads
         self.insecure_noise_seed = insecure_noise_seed
         self.projector = projector
@@ -370,10 +370,10 @@ class Synthesizer:
             return synth
         number = int(synth.rows or settings["rows"])
         require_memory(measurable(synth._mechanism(), release.workload), number)
-        budget = Budget.from_epsilon(synth.epsilon, settings["delta"], synth.conversion)  # type: ignore[arg-type]
+        budget = RhoBudget.from_epsilon(synth.epsilon, settings["delta"], synth.conversion)  # type: ignore[arg-type]
 
         @cache
-        def exact() -> ExactAnswers:
+        def exact() -> ExactCounts:
             again = release.run["data"] if data is None else data
             if again is None:
                 raise ReleaseError(
@@ -468,7 +468,7 @@ class Synthesizer:
         check_fits(self.projector, measurable(named, workload), named, self._evidence())
         return named
 
-    def _check_terms(self) -> Budget | None:
+    def _check_terms(self) -> RhoBudget | None:
         """Whether a ledger that is there has the dataset on our terms; and its budget."""
         if self.ledger is None:
             return None
@@ -493,7 +493,7 @@ class Synthesizer:
         check_noise(account.budget.conversion, self.mechanism, where)
         return account.budget
 
-    def _budget(self, rows: int) -> Budget:
+    def _budget(self, rows: int) -> RhoBudget:
         """The budget, at the ledger's delta; the number of rows counts only where it is public."""
         known = self._check_terms()
         conversion = self.conversion or conversion_of(self.mechanism)
@@ -507,7 +507,7 @@ class Synthesizer:
                     "number of rows is private"
                 )
             delta = default_delta(rows)
-        return Budget.from_epsilon(self.epsilon, delta, conversion)  # type: ignore[arg-type]
+        return RhoBudget.from_epsilon(self.epsilon, delta, conversion)  # type: ignore[arg-type]
 
     def _check(self) -> None:
         """Refuse what makes no sense, before anything is read, made or spent."""
@@ -524,22 +524,22 @@ class Synthesizer:
         self.epochs, self.groups = mechanism.epochs, mechanism.groups
         projector_of(self.projector)
         if self.rows is not None:
-            self.rows = GeneticConfig(rows=self.rows).rows
+            self.rows = GeneticSearch(rows=self.rows).rows
         self.random_state = whole("random_state", self.random_state, 0, 2**31 - 1)
         if self.threads is not None:
             self.threads = whole("threads", self.threads, 1, 1024)
         if self.insecure_noise_seed is not None:
             seed = whole("insecure_noise_seed", self.insecure_noise_seed, 0, 2**63 - 1)
             self.insecure_noise_seed = seed
-        if self.invalid not in get_args(Invalid):
-            raise SchemaError(f"invalid must be 'error' or 'coerce', not {self.invalid!r}")
+        if self.on_invalid not in get_args(OnInvalid):
+            raise SchemaError(f"on_invalid must be 'error' or 'coerce', not {self.on_invalid!r}")
         if self.neighbours not in get_args(Neighbours):
             words = " or ".join(repr(each) for each in get_args(Neighbours))
             raise BudgetError(f"neighbours must be {words}, not {self.neighbours!r}")
         # With some delta, if it is not known yet: the rest is checked all the same.
         stand_in = 1e-9 if self.delta is None else self.delta
         conversion = conversion_of(self.mechanism) if self.conversion is None else self.conversion
-        Budget.from_epsilon(self.epsilon, stand_in, conversion)  # type: ignore[arg-type]
+        RhoBudget.from_epsilon(self.epsilon, stand_in, conversion)  # type: ignore[arg-type]
         check_noise(conversion, self.mechanism)
         self.epsilon = float(self.epsilon)
         check_line(self.dataset, "dataset")
@@ -562,7 +562,9 @@ class Synthesizer:
             if not isinstance(getattr(self, name), str | Path | None):
                 raise ReleaseError(f"{name} must be a path, not {getattr(self, name)!r}")
 
-    def _rows(self, mechanism: Mechanism, workload: Workload, budget: Budget, people: int) -> int:
+    def _rows(
+        self, mechanism: Mechanism, workload: Workload, budget: RhoBudget, people: int
+    ) -> int:
         """How many synthetic rows, where the choice is ours from public facts alone."""
         if self.rows is not None:
             return self.rows
@@ -583,13 +585,13 @@ class Synthesizer:
             projector=self.projector,
         )
 
-    def _answer(self, workload: Workload, source: Source, tell: Tell | None) -> ExactAnswers:
+    def _answer(self, workload: Workload, source: Source, tell: Tell | None) -> ExactCounts:
         tell = tell or _not_told
         tell("opened", source.rows)
-        return answer(
+        return exact_counts(
             workload,
             source,
-            invalid=self.invalid,  # type: ignore[arg-type]
+            on_invalid=self.on_invalid,  # type: ignore[arg-type]
             threads=self.threads,
             progress=lambda rows: tell("answering", rows),
         )
@@ -598,7 +600,7 @@ class Synthesizer:
 # What a release must know of the settings to go on.
 SAVED = (
     *("epsilon", "delta", "mechanism", "epochs", "groups", "split", "rows", "random_state"),
-    *("dataset", "neighbours", "conversion", "invalid", "insecure_noise_seed", "projector"),
+    *("dataset", "neighbours", "conversion", "on_invalid", "insecure_noise_seed", "projector"),
     *("totals", "derived"),
 )
 

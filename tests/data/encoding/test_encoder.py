@@ -47,11 +47,11 @@ def encode(
     column: Column,
     values: Any,
     kind: pa.DataType | None = None,
-    invalid: Literal["error", "coerce"] = "error",
+    on_invalid: Literal["error", "coerce"] = "error",
 ) -> list[float]:
     array = values if isinstance(values, pa.Array) else pa.array(values, kind)
     batch = pa.record_batch({"x": array})
-    matrix = Encoder(Schema([column]), invalid=invalid).encode(batch)
+    matrix = Encoder(Schema([column]), on_invalid=on_invalid).encode(batch)
     return list(matrix[:, 0])
 
 
@@ -163,11 +163,11 @@ def test_extremes_are_not_bent(
         array = pa.array(values, width).view(kind)
     else:
         array = pa.array(values, kind)
-    np.testing.assert_array_equal(encode(column, array, invalid="coerce"), expected)
+    np.testing.assert_array_equal(encode(column, array, on_invalid="coerce"), expected)
     # Alone, each value is read as among the others.
     for row, value in enumerate(expected):
         np.testing.assert_array_equal(
-            encode(column, array.slice(row, 1), invalid="coerce"), [value]
+            encode(column, array.slice(row, 1), on_invalid="coerce"), [value]
         )
 
 
@@ -250,7 +250,7 @@ def test_at_most_five_examples_and_all_columns() -> None:
     assert "column 'x': 100 values" in text
     assert "e.g. 200, 201, 202, 203, 204\n" in text
     assert "column 'y': 100 values are not categorical 'a': e.g. 'b'" in text
-    assert 'invalid="coerce"' in text
+    assert 'on_invalid="coerce"' in text
 
 
 @pytest.mark.parametrize(
@@ -270,20 +270,20 @@ def test_at_most_five_examples_and_all_columns() -> None:
     ],
 )
 def test_coercion(column: Column, values: list[Any], expected: list[float]) -> None:
-    np.testing.assert_array_equal(encode(column, values, invalid="coerce"), expected)
+    np.testing.assert_array_equal(encode(column, values, on_invalid="coerce"), expected)
 
 
 def test_what_cannot_be_coerced() -> None:
     with pytest.raises(DataError, match="1 null, but the column is not nullable"):
-        encode(Integer("x", lower=0, upper=9), [None, 5], invalid="coerce")
+        encode(Integer("x", lower=0, upper=9), [None, 5], on_invalid="coerce")
     with pytest.raises(DataError, match="1 value is not integer 0 to 9: 'soon'"):
-        encode(Integer("x", lower=0, upper=9), ["soon", "500"], invalid="coerce")
+        encode(Integer("x", lower=0, upper=9), ["soon", "500"], on_invalid="coerce")
     with pytest.raises(SchemaError, match=r"column 'x': nothing stands for an unknown.*other"):
-        Encoder(Schema([Categorical("x", values=("a",))]), invalid="coerce")
+        Encoder(Schema([Categorical("x", values=("a",))]), on_invalid="coerce")
     with pytest.raises(SchemaError, match=r"make it nullable$"):
-        Encoder(Schema([Boolean("x")]), invalid="coerce")
+        Encoder(Schema([Boolean("x")]), on_invalid="coerce")
     with pytest.raises(ValueError, match="invalid must be 'error' or 'coerce', not 'ignore'"):
-        Encoder(Schema([AGE]), invalid="ignore")  # type: ignore[arg-type]
+        Encoder(Schema([AGE]), on_invalid="ignore")  # type: ignore[arg-type]
 
 
 def test_a_missing_column() -> None:

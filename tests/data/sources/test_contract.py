@@ -27,8 +27,8 @@ from private_gsd import (
     PostgresQuery,
     Schema,
     Synthesizer,
-    answer,
     datasets,
+    exact_counts,
     open_source,
 )
 from private_gsd.counting import on_spark as on_spark
@@ -132,9 +132,9 @@ def kind(request: pytest.FixtureRequest, made: Made) -> Callable[[pa.Table], Any
 
 
 def test_the_same_counts(kind: Callable[[pa.Table], Any]) -> None:
-    expected = answer(WORKLOAD, TABLE)
+    expected = exact_counts(WORKLOAD, TABLE)
     data = kind(TABLE)
-    found = answer(WORKLOAD, data)
+    found = exact_counts(WORKLOAD, data)
     assert found.rows == expected.rows == 3000
     np.testing.assert_array_equal(found.counts, expected.counts)
     assert open_source(data, SCHEMA).count() == 3000
@@ -174,7 +174,7 @@ def test_the_same_sums_below_zero(kind: Callable[[pa.Table], Any]) -> None:
         expected.append(total)
     assert min(expected) < -(2**31)
     workload = Workload(schema, (Sums(schema, parts),))
-    np.testing.assert_array_equal(answer(workload, kind(table)).counts, expected)
+    np.testing.assert_array_equal(exact_counts(workload, kind(table)).counts, expected)
 
 
 def with_bad_rows() -> pa.Table:
@@ -200,12 +200,12 @@ def words(error: DataError) -> str:
 def test_the_same_words_about_bad_rows(kind: Callable[[pa.Table], Any]) -> None:
     bad = with_bad_rows()
     with pytest.raises(DataError) as expected:
-        answer(WORKLOAD, bad)
+        exact_counts(WORKLOAD, bad)
     assert "column 'age': 7 values are not integer 0 to 99: e.g. -1, 101, 102" in str(
         expected.value
     )
     with pytest.raises(DataError) as found:
-        answer(WORKLOAD, kind(bad))
+        exact_counts(WORKLOAD, kind(bad))
     assert words(found.value) == words(expected.value)
 
 
@@ -214,8 +214,8 @@ def test_the_same_counts_when_coerced(kind: Callable[[pa.Table], Any]) -> None:
     workload = tree_marginals(schema, k=1) + categorical_marginals(schema, k=1)
     ages = pa.chunked_array([pa.array([200, -5, 50]), TABLE["age"].slice(3)])
     table = TABLE.select(schema.names).set_column(0, "age", ages)
-    expected = answer(workload, table, invalid="coerce")
-    found = answer(workload, kind(table), invalid="coerce")
+    expected = exact_counts(workload, table, on_invalid="coerce")
+    found = exact_counts(workload, kind(table), on_invalid="coerce")
     np.testing.assert_array_equal(found.counts, expected.counts)
 
 
@@ -229,7 +229,7 @@ def test_missing_and_left_out_columns(kind: Callable[[pa.Table], Any]) -> None:
 def test_no_rows(made: Made) -> None:
     for name in ("memory", "csv", "parquet", "postgres", "spark"):
         with pytest.raises(SourceError, match="the table has no rows"):
-            answer(WORKLOAD, getattr(made, name)(TABLE.slice(0, 0)))
+            exact_counts(WORKLOAD, getattr(made, name)(TABLE.slice(0, 0)))
 
 
 def test_a_release_of_every_kind(kind: Callable[[pa.Table], Any]) -> None:
@@ -286,12 +286,12 @@ def test_a_spark_task_that_dies_is_counted_once(spark: Any, tmp_path: Path) -> N
     try:
         frame = spark.createDataFrame(table).repartition(4)
         frame = frame.mapInArrow(dying, frame.schema)
-        found = answer(WORKLOAD, frame)
+        found = exact_counts(WORKLOAD, frame)
     finally:
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
     assert mark.exists()
     assert found.rows == 3000
-    np.testing.assert_array_equal(found.counts, answer(WORKLOAD, table).counts)
+    np.testing.assert_array_equal(found.counts, exact_counts(WORKLOAD, table).counts)
 
 
 def test_columns_of_spark_with_odd_names(spark: Any) -> None:
@@ -299,8 +299,8 @@ def test_columns_of_spark_with_odd_names(spark: Any) -> None:
     schema = Schema([Integer(name, lower=0, upper=9) for name in names])
     table = pa.table({name: [number, 9 - number] for number, name in enumerate(names)})
     workload = tree_marginals(schema, k=1)
-    found = answer(workload, spark.createDataFrame(table))
-    np.testing.assert_array_equal(found.counts, answer(workload, table).counts)
+    found = exact_counts(workload, spark.createDataFrame(table))
+    np.testing.assert_array_equal(found.counts, exact_counts(workload, table).counts)
 
 
 @pytest.mark.parametrize("zone", ["GMT+05:30", "UTC+1", "GMT-3", "Z", "+02:00", "Europe/Vienna"])
@@ -315,10 +315,10 @@ def test_time_zones_of_a_spark_session(spark: Any, zone: str) -> None:
         frame = spark.createDataFrame(texts).selectExpr(
             "CAST(interviewed_at AS TIMESTAMP) AS interviewed_at"
         )
-        found = answer(workload, frame)
+        found = exact_counts(workload, frame)
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
-    np.testing.assert_array_equal(found.counts, answer(workload, table).counts)
+    np.testing.assert_array_equal(found.counts, exact_counts(workload, table).counts)
 
 
 def test_a_spark_file_that_is_torn(spark: Any, tmp_path: Path) -> None:
@@ -328,7 +328,7 @@ def test_a_spark_file_that_is_torn(spark: Any, tmp_path: Path) -> None:
     frame = spark.read.parquet(str(tmp_path / "a.parquet"))
     (tmp_path / "a.parquet").write_bytes(content[:4] + b"x" * 2000 + content[2004:])
     with pytest.raises(SourceError, match="the Spark DataFrame cannot be read") as caught:
-        answer(tree_marginals(schema, k=1), frame)
+        exact_counts(tree_marginals(schema, k=1), frame)
     assert str(caught.value).count("\n") == 1  # the one before the word on confidence
 
 
@@ -337,7 +337,7 @@ def test_a_spark_frame_that_fails(spark: Any) -> None:
         "CAST(raise_error('no such file') AS BIGINT) AS age"
     )
     with pytest.raises(SourceError, match="the Spark DataFrame cannot be read"):
-        answer(tree_marginals(SCHEMA.select(["age"]), k=1), frame)
+        exact_counts(tree_marginals(SCHEMA.select(["age"]), k=1), frame)
 
 
 def test_a_spark_frame_is_not_brought_here(spark: Any) -> None:
@@ -366,7 +366,7 @@ def test_spark_adds_up_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
             else:
                 counts[number * 7 : number * 7 + 7] += on_spark._unpacked(data)
     assert head.rows == 3000
-    np.testing.assert_array_equal(counts, answer(WORKLOAD, TABLE).counts)
+    np.testing.assert_array_equal(counts, exact_counts(WORKLOAD, TABLE).counts)
 
 
 @pytest.mark.parametrize("largest", [1, 255, 256, 2**16, 2**32, 2**62, -1, -129, -(2**40)])
@@ -406,8 +406,8 @@ def test_counts_arrive_as_they_were_packed(counts: list[int]) -> None:
 def test_a_type_that_does_not_fit_in_spark(made: Made) -> None:
     table = TABLE.set_column(2, "age", TABLE["birth_date"])
     with pytest.raises(DataError) as expected:
-        answer(WORKLOAD, table)
+        exact_counts(WORKLOAD, table)
     with pytest.raises(DataError) as found:
-        answer(WORKLOAD, made.spark(table))
+        exact_counts(WORKLOAD, made.spark(table))
     told = str(expected.value).partition(": ")[2]
     assert str(found.value) == f"the Spark DataFrame: {told}"

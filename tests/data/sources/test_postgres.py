@@ -23,8 +23,8 @@ from private_gsd import (
     Real,
     Schema,
     Synthesizer,
-    answer,
     datasets,
+    exact_counts,
     open_source,
 )
 from private_gsd.cli import options
@@ -98,7 +98,7 @@ def test_writers_all_the_while(postgres: str) -> None:
     try:
         workload = categorical_marginals(SCHEMA.select(["sex"]), k=1)
         for _ in range(5):
-            found = answer(workload, PostgresQuery(postgres, "SELECT sex FROM swapping"))
+            found = exact_counts(workload, PostgresQuery(postgres, "SELECT sex FROM swapping"))
             assert found.counts.tolist() == [rows // 2, rows // 2]
     finally:
         stop.set()
@@ -239,7 +239,7 @@ def test_what_arrow_does_not_have(postgres: str) -> None:
     source = open_source(PostgresQuery(postgres, "SELECT * FROM odd"), schema)
     with pytest.raises(DataError, match=r"column 'd': 2 values .*: 0001-01-01, 9999-12-31"):
         list(source.encoded())
-    [matrix] = source.encoded(invalid="coerce")
+    [matrix] = source.encoded(on_invalid="coerce")
     for position in range(3):
         low, high = schema.columns[position].bounds
         assert matrix[:2, position].tolist() == [high, low]
@@ -322,7 +322,7 @@ def test_answers_are_the_same_as_the_servers(postgres: str) -> None:
     table = datasets.census(1000).select(SCHEMA.names)
     ingest(postgres, "person", table)
     workload = tree_marginals(SCHEMA, k=2, depth=2)
-    found = answer(workload, PostgresQuery(postgres, "SELECT * FROM person"))
+    found = exact_counts(workload, PostgresQuery(postgres, "SELECT * FROM person"))
     with dbapi.connect(postgres) as connection, connection.cursor() as cursor:
         for index in range(workload.size):
             cursor.execute(f"SELECT count(*) FROM person WHERE {workload.query(index)}")

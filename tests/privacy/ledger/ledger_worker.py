@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from private_gsd.errors import BudgetError, LedgerError
-from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
 
 UNITS = 1000
@@ -66,7 +66,7 @@ def race_to_create() -> None:
         wait_until(command["start"])
         try:
             with Ledger(command["path"], create=True) as ledger:
-                ledger.add_dataset("d", Budget(UNITS, 1e-9, "paper"))
+                ledger.add_dataset("d", RhoBudget(UNITS, 1e-9, "paper"))
                 say(won=ledger.charge("d", 1, mechanism="test", groups=[], run="create").id)
         except LedgerError as error:
             say(failed=str(error))

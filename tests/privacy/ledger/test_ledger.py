@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from private_gsd.errors import BudgetError, LedgerError
 from private_gsd.privacy.accountant import LocalAccountant
-from private_gsd.privacy.budget import INSECURE, MAX_RHO, UNITS_PER_RHO, Budget, epsilon_of
+from private_gsd.privacy.budget import INSECURE, MAX_RHO, UNITS_PER_RHO, RhoBudget, epsilon_of
 from private_gsd.privacy.ledger import ledger as ledger_module
 from private_gsd.privacy.ledger import storage as module
 from private_gsd.privacy.ledger.ledger import Account, Charge, Ledger
@@ -38,8 +38,8 @@ ROUNDS = 200
 KILLS = 60
 
 
-def small(units: int = 10 * UNITS) -> Budget:
-    return Budget(units, 1e-9, "paper")
+def small(units: int = 10 * UNITS) -> RhoBudget:
+    return RhoBudget(units, 1e-9, "paper")
 
 
 def pay(ledger: Ledger, units: int = UNITS, dataset: str = "d", **words: Any) -> Charge:
@@ -108,7 +108,7 @@ def race(pair: list[Worker], **command: object) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("parts", [1, 3, 7, 1000])
 def test_a_split_budget_can_be_spent_to_the_last_unit(path: Path, parts: int) -> None:
-    budget = Budget.from_rho(0.1, delta=1e-6)
+    budget = RhoBudget.from_rho(0.1, delta=1e-6)
     with Ledger(path, create=True) as ledger:
         ledger.add_dataset("d", budget)
         split = budget.split([1 / 3] * parts)
@@ -174,7 +174,7 @@ def test_amounts_that_are_none(ledger: Ledger, units: Any) -> None:
 
 
 def test_a_refusal_says_what_was_asked_what_remains_and_what_to_do(path: Path) -> None:
-    budget = Budget.from_rho(0.01, delta=1e-6)
+    budget = RhoBudget.from_rho(0.01, delta=1e-6)
     with Ledger(path, create=True) as ledger:
         ledger.add_dataset("census", budget)
         pay(ledger, 3 * budget.units // 4, "census")
@@ -230,8 +230,8 @@ def test_a_dataset_again(ledger: Ledger) -> None:
     assert ledger.add_dataset("d", small()).spent == 4
     for budget, neighbours in (
         (small(7), "replace-one"),
-        (Budget(10 * UNITS, 1e-8, "paper"), "replace-one"),
-        (Budget(10 * UNITS, 1e-9, "tight"), "replace-one"),
+        (RhoBudget(10 * UNITS, 1e-8, "paper"), "replace-one"),
+        (RhoBudget(10 * UNITS, 1e-9, "tight"), "replace-one"),
         (small(), "add-remove"),
     ):
         with pytest.raises(LedgerError) as caught:
@@ -535,7 +535,7 @@ def script(code: str, *words: str | Path) -> list[Any]:
 TRY = """
 import json, sys
 from private_gsd.errors import LedgerError
-from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
 
 def look(path):
@@ -632,8 +632,8 @@ def test_looking_writes_nothing(ledger: Ledger, path: Path) -> None:
 def test_other_noise_than_gaussian_is_refused(path: Path) -> None:
     """By us, and by the file itself."""
     with Ledger(path, create=True) as ledger:
-        ledger.add_dataset("d", Budget.from_rho(0.5, 1e-6, "gaussian"))
-        ledger.add_dataset("any", Budget.from_rho(0.5, 1e-6))
+        ledger.add_dataset("d", RhoBudget.from_rho(0.5, 1e-6, "gaussian"))
+        ledger.add_dataset("any", RhoBudget.from_rho(0.5, 1e-6))
         for mechanism in (
             "noisy top-k",
             "laplace",
@@ -645,7 +645,7 @@ def test_other_noise_than_gaussian_is_refused(path: Path) -> None:
             ledger.charge("any", 1, mechanism=mechanism, groups=["g"], run="r")
         ledger.charge("d", 1, mechanism="discrete gaussian", groups=["g"], run="r")
         assert ledger.account("d").spent == 1
-        ledger.add_dataset("seeded", Budget.from_rho(0.5, 1e-6, "gaussian"))
+        ledger.add_dataset("seeded", RhoBudget.from_rho(0.5, 1e-6, "gaussian"))
         pay(ledger, 1, "seeded", mechanism=f"discrete gaussian ({INSECURE})")
     with closing(sqlite3.connect(path)) as other:
         values = "VALUES ('d', 'r', 'now', ?, '[]', 1)"
@@ -676,7 +676,7 @@ def test_noise_from_a_seed_and_other_noise_do_not_share_an_account(path: Path, f
 
 
 def test_a_local_accountant_refuses_it_too() -> None:
-    accountant = LocalAccountant(Budget.from_rho(0.5, 1e-6, "gaussian"))
+    accountant = LocalAccountant(RhoBudget.from_rho(0.5, 1e-6, "gaussian"))
     with pytest.raises(BudgetError, match="conversion 'gaussian'"):
         accountant.charge(1, "noisy top-k", ["g"], "replace-one")
     accountant.charge(1, "discrete gaussian", ["g"], "replace-one")
@@ -685,8 +685,8 @@ def test_a_local_accountant_refuses_it_too() -> None:
 
 def test_what_gaussian_noise_spends(path: Path) -> None:
     """Said by its own curve; and dp_accounting comes to the same from the charges."""
-    budget = Budget.from_epsilon(1.0, 1e-6, "gaussian")
-    assert budget.rho > 1.05 * Budget.from_epsilon(1.0, 1e-6).rho
+    budget = RhoBudget.from_epsilon(1.0, 1e-6, "gaussian")
+    assert budget.rho > 1.05 * RhoBudget.from_epsilon(1.0, 1e-6).rho
     with Ledger(path, create=True) as ledger:
         ledger.add_dataset("d", budget)
         for part in (2, 3, 6):
@@ -840,7 +840,7 @@ def test_odd_names_and_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_privacy_record(path: Path) -> None:
-    budget = Budget.from_rho(0.25, delta=1e-6)
+    budget = RhoBudget.from_rho(0.25, delta=1e-6)
     with Ledger(path, create=True) as ledger:
         ledger.add_dataset("census", budget, "add-remove")
         charge = pay(ledger, budget.units // 4, "census", groups=["age × sex", "income"])
@@ -878,7 +878,7 @@ def test_a_privacy_record(path: Path) -> None:
 def test_dp_accounting_comes_to_the_same_epsilon(path: Path) -> None:
     events = pytest.importorskip("dp_accounting")
     rdp = pytest.importorskip("dp_accounting.rdp")
-    budget = Budget.from_rho(0.3, delta=1e-7)
+    budget = RhoBudget.from_rho(0.3, delta=1e-7)
     with Ledger(path, create=True) as ledger:
         ledger.add_dataset("d", budget)
         assert ledger.to_dp_accounting("d") == events.ComposedDpEvent([])
@@ -916,4 +916,4 @@ def test_names_that_would_pass_for_others(tmp_path: Path, name: str) -> None:
         Ledger(tmp_path / "ledger.db", create=True) as ledger,
         pytest.raises(LedgerError, match="would pass for"),
     ):
-        ledger.add_dataset(name, Budget.from_rho(1.0, 1e-9))
+        ledger.add_dataset(name, RhoBudget.from_rho(1.0, 1e-9))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from private_gsd.errors import BudgetError, LedgerError, NotKeptError
-from private_gsd.privacy.budget import Budget
+from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.privacy.ledger.reservations import LedgerRun, held_by_runs
 
@@ -20,7 +20,7 @@ TOTAL = 1000
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
     with Ledger(tmp_path / "ledger.db", create=True) as opened:
         for name in ("d", "e"):
-            opened.add_dataset(name, Budget(TOTAL, 1e-6))
+            opened.add_dataset(name, RhoBudget(TOTAL, 1e-6))
         yield opened
 
 

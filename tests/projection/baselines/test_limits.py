@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from private_gsd import Categorical, GeneticConfig, Schema, workloads
+from private_gsd import Categorical, GeneticSearch, Schema, workloads
 from private_gsd.errors import SearchError
 from private_gsd.projection import projector_of
 from private_gsd.projection.atoms import Atoms
@@ -51,7 +51,7 @@ def test_a_column_of_many_values_takes_no_matrix_of_its_square(spec: str) -> Non
     asked = workloads.categorical_marginals(WIDE, 1)
     codes = np.arange(60.0)[:, None] * 500
     with at_most(200):
-        assert projector_of(spec).misfit(asked) is None
+        assert projector_of(spec).why_infeasible(asked) is None
         found = projector_of(spec).project(measured(asked, codes), rows=30)
     assert found.matrix.shape == (30, 1)
 
@@ -184,7 +184,7 @@ def test_the_defaults_are_those_of_the_paper_s_table() -> None:
     assert 2.0 ** RAPPlusPlus().temperatures == 2048
     assert RAPPlusPlus().learning_rate in (0.0005, 0.001, 0.002, 0.005, 0.01)
     assert PGM().iterations == 250
-    assert GeneticConfig().rows == 2000
+    assert GeneticSearch().rows == 2000
 
 
 def test_settings_may_have_spaces() -> None:

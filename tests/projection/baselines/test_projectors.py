@@ -14,8 +14,8 @@ import pytest
 from private_gsd import (
     Categorical,
     Encoder,
-    ExactAnswers,
-    GeneticConfig,
+    ExactCounts,
+    GeneticSearch,
     Measurements,
     Release,
     Schema,
@@ -152,11 +152,11 @@ SMALL = "pgm:iterations=50,cells=300"  # four pairs have 256 cells; a triangle w
 def test_a_model_that_would_be_too_large(tmp_path: Path) -> None:
     pairs = workloads.categorical_marginals(MANY, 2)
     projector = projector_of(SMALL)
-    reason = projector.misfit(pairs)
+    reason = projector.why_infeasible(pairs)
     assert reason is not None
     assert "these 10 marginals would have 32,768 cells" in reason
     assert "join c0 x c1 x c2 x c3 x c4" in reason
-    assert projector.misfit(pairs.select(range(4))) is None  # a star
+    assert projector.why_infeasible(pairs.select(range(4))) is None  # a star
     rows = np.zeros((5, 5))
     with pytest.raises(WorkloadError, match="Measure fewer marginals, or adaptively"):
         projector.project(measured(pairs, rows), rows=5)
@@ -216,7 +216,7 @@ def test_a_model_is_kept_small_by_what_is_selected(tmp_path: Path) -> None:
     measurements = release.measurements()
     assert measurements is not None
     assert measurements.workload.num_groups == 4
-    assert projector_of(SMALL).misfit(measurements.workload) is None
+    assert projector_of(SMALL).why_infeasible(measurements.workload) is None
     with Ledger(tmp_path / "r.ledger.db", create=True) as ledger:
         account = ledger.account("table")
         assert account.held == 0
@@ -288,8 +288,8 @@ def test_sweeps_take_a_projector() -> None:
     [
         ("rapp", r"no projector is called 'rapp' \(did you mean 'rap'\?\); there are gsd, rap"),
         (None, "projector must be a name, not None"),
-        ("gsd:rows=5", "gsd has no 'rows'; its settings are smooth"),
-        ("gsd:smooth=maybe", "smooth must be true or false, not 'maybe'"),
+        ("gsd:rows=5", "gsd has no 'rows'; its settings are denoise"),
+        ("gsd:denoise=maybe", "denoise must be true or false, not 'maybe'"),
         ("rap:mixture=5", r"no 'mixture' \(did you mean 'mixtures'\?\); its settings are mixtures"),
         ("rap:batch=many", "batch must be a whole number, not 'many'"),
         ("rap:iterations=5,iterations=6", "iterations is given twice"),
@@ -312,15 +312,15 @@ def test_names_and_settings_that_make_no_sense(spec: Any, message: str, tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.smoothed
+@pytest.mark.denoised
 def test_the_search_smooths_unless_it_is_told_not_to() -> None:
     workload = workloads.categorical_marginals(CENSUS, 1)
     counts = np.random.default_rng(0).normal(500, 50, workload.size)
     groups = workload.num_groups
     measured = Measurements(workload, counts, np.full(groups, 50.0), 1000, ("",) * groups, True)
-    for spec, smooth in (("gsd", True), ("gsd:smooth=true", True), ("gsd:smooth=false", False)):
+    for spec, denoise in (("gsd", True), ("gsd:denoise=true", True), ("gsd:denoise=false", False)):
         found = projector_of(spec).project(measured, rows=100, seed=3).matrix
-        expected = evolve(measured, GeneticConfig(rows=100, smooth=smooth), seed=3).matrix
+        expected = evolve(measured, GeneticSearch(rows=100, denoise=denoise), seed=3).matrix
         assert np.array_equal(found, expected, equal_nan=True)
 
 
@@ -343,8 +343,8 @@ def test_a_missing_extra_is_named_before_anything_is_spent(
 @pytest.mark.parametrize("name", NAMES)
 def test_measurements_and_nothing_else_go_in(name: str) -> None:
     projector = projector_of(QUICK[name])
-    exact: Any = ExactAnswers.__new__(ExactAnswers)
-    with pytest.raises(GsdError, match="needs Measurements, not ExactAnswers"):
+    exact: Any = ExactCounts.__new__(ExactCounts)
+    with pytest.raises(GsdError, match="needs Measurements, not ExactCounts"):
         projector.project(exact, rows=5)
     measurements = measured(workloads.categorical_marginals(SCHEMA, 2), TABLE[:20])
     for rows, seed in ((0, 0), (5, -1)):

@@ -1,4 +1,4 @@
-"""Smoothing: heat baths against exact chances, sums, strengths, and that errors do fall."""
+"""Denoising: heat baths against exact chances, sums, strengths, and that errors do fall."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from private_gsd.kernels.gibbs import anneal
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.projection.denoising import denoise
 from private_gsd.projection.denoising.chow_liu import Edge, laid_out, no_forest
-from private_gsd.projection.denoising.denoise import Smoothing, centered, rows_drawn
+from private_gsd.projection.denoising.denoise import Denoising, centered, rows_drawn
 from private_gsd.projection.denoising.gibbs import Chains
-from private_gsd.projection.genetic import GeneticConfig, evolve
+from private_gsd.projection.genetic import GeneticSearch, evolve
 from private_gsd.projection.objective import Objective
 from private_gsd.projection.watch import Watch
 from private_gsd.workloads import Workload
@@ -206,16 +206,16 @@ def test_triples_of_which_nothing_is_seen_are_weak() -> None:
     ],
 )
 def test_errors_fall(specs: list[str], share: float) -> None:
-    """On 4,000 simulated people the table for smoothed answers is better by a tenth at least."""
+    """On 4,000 simulated people the table for denoised answers is better by a tenth at least."""
     workload, table = workload_of(CENSUS, specs), people(4000)
     measured = noisy(workload, table, share)
     found = {
-        smooth: evolve(measured, GeneticConfig(rows=2000, smooth=smooth), seed=1)
-        for smooth in (False, True)
+        denoise: evolve(measured, GeneticSearch(rows=2000, denoise=denoise), seed=1)
+        for denoise in (False, True)
     }
     errors = {
-        smooth: error(workload, table, count(workload, each.matrix) / 2000)
-        for smooth, each in found.items()
+        denoise: error(workload, table, count(workload, each.matrix) / 2000)
+        for denoise, each in found.items()
     }
     assert errors[True] < 0.9 * errors[False]
     # It gives up some of the fit to the noise for it.
@@ -235,7 +235,7 @@ def test_columns_that_follow_one_another_are_drawn_along(monkeypatch: pytest.Mon
     errors = {}
     for rounds in (0, 2):
         monkeypatch.setattr(denoise, "ROUNDS", rounds)
-        made = [Smoothing(noisy(workload, table, 0.01, s), s, 1, watch()).run() for s in range(3)]
+        made = [Denoising(noisy(workload, table, 0.01, s), s, 1, watch()).run() for s in range(3)]
         errors[rounds] = np.mean([error(workload, table, each.shares) for each in made])
     assert errors[2] < 0.87 * errors[0]
 
@@ -254,7 +254,7 @@ def test_tables_are_larger_where_there_is_less_noise(monkeypatch: pytest.MonkeyP
     # By the least noise: the pairs of a layered measurement have less than its triples.
     pairs = noisy(workloads.categorical_marginals(CENSUS, 2), people(500), 0.006)
     triples = noisy(workloads.categorical_marginals(CENSUS, 3), people(500), 0.1)
-    Smoothing(triples + pairs, 0, 1, watch()).run()
+    Denoising(triples + pairs, 0, 1, watch()).run()
     assert rows[-2:] == [2666, 2666]
     assert set(rows[:-2]) == {1333}
 
@@ -262,12 +262,12 @@ def test_tables_are_larger_where_there_is_less_noise(monkeypatch: pytest.MonkeyP
 def test_other_questions_keep_their_answers() -> None:
     workload = workload_of(CENSUS, ["prefix:20", "categorical:2", "prefix:10"])
     measured = noisy(workload, people(1000), 0.05)
-    made = Smoothing(measured, 0, 1, watch()).run()
+    made = Denoising(measured, 0, 1, watch()).run()
     marginals = denoise._asked_by_marginals(workload)
     assert (made.counts[~marginals] == measured.counts[~marginals]).all()
     assert (made.counts[marginals] != measured.counts[marginals]).mean() > 0.99
     assert (made.scales == measured.scales).all()
-    # Smoothed answers are means of tables': none is negative, and groups sum to the rows.
+    # Denoised answers are means of tables': none is negative, and groups sum to the rows.
     assert made.counts[marginals].min() >= 0
 
 
@@ -284,26 +284,26 @@ def test_where_it_does_not_apply_nothing_changes(
 ) -> None:
     measured = noisy(workload_of(CENSUS, specs), people(1000), share)
     with_it, without = (
-        evolve(measured, GeneticConfig(rows=100, smooth=smooth, **options), seed=2)
-        for smooth in (True, False)
+        evolve(measured, GeneticSearch(rows=100, denoise=denoise, **options), seed=2)
+        for denoise in (True, False)
     )
     assert np.array_equal(with_it.matrix, without.matrix, equal_nan=True)
-    assert GeneticConfig.paper().smooth is False
+    assert GeneticSearch.paper().denoise is False
 
 
 def test_ranges_with_gaps_are_smoothed_as_they_are() -> None:
     """Cells that some rows are in none of have no sums to be learned from."""
     workload = workloads.range_marginals(CENSUS, {"age": [(20, 40), (60, 80)], "sex": ...})
     measured = noisy(workload + workload_of(CENSUS, ["categorical:2"]), people(1000), 0.05)
-    assert np.isfinite(Smoothing(measured, 0, 1, watch()).run().counts).all()
+    assert np.isfinite(Denoising(measured, 0, 1, watch()).run().counts).all()
     alone = noisy(workload, people(1000), 0.05)
-    assert np.isfinite(Smoothing(alone, 0, 1, watch()).run().counts).all()
+    assert np.isfinite(Denoising(alone, 0, 1, watch()).run().counts).all()
 
 
 def test_threads_change_nothing_and_seeds_do() -> None:
     measured = noisy(workload_of(CENSUS, ["categorical:2"]), people(1000), 0.05)
     one, two, other = (
-        evolve(measured, GeneticConfig(rows=200), seed=seed, threads=threads).matrix
+        evolve(measured, GeneticSearch(rows=200), seed=seed, threads=threads).matrix
         for seed, threads in ((1, 1), (1, 2), (2, 1))
     )
     assert np.array_equal(one, two, equal_nan=True)
@@ -321,24 +321,24 @@ def test_it_can_be_stopped_at_any_time(looks: int) -> None:
         told.append(progress.loss)
         return len(told) >= looks
 
-    found = evolve(measured, GeneticConfig(rows=300), callback=enough)
+    found = evolve(measured, GeneticSearch(rows=300), callback=enough)
     assert found.matrix.shape == (300, len(CENSUS))
     assert found.reason in ("callback", "converged")
     assert all(np.isfinite(told))
     Encoder(CENSUS).decode(found.matrix)
 
 
-def test_time_is_up_while_smoothing() -> None:
+def test_time_is_up_while_denoising() -> None:
     """What it had by then is better than values drawn without preference."""
     measured = noisy(workload_of(CENSUS, ["categorical:2"]), people(1000), 0.01)
-    found = evolve(measured, GeneticConfig(rows=300, seconds=0.0))
+    found = evolve(measured, GeneticSearch(rows=300, seconds=0.0))
     assert found.reason == "time"
     random = Objective(measured, "inverse-variance")
     state = random.state(random.random_table(300, 0))
     assert found.loss < random.share_loss(random.loss(state), 300)
 
 
-@pytest.mark.parametrize("smooth", [None, 1, "yes"])
-def test_smooth_is_true_or_false(smooth: Any) -> None:
-    with pytest.raises(SearchError, match="smooth must be true or false"):
-        GeneticConfig(smooth=smooth)
+@pytest.mark.parametrize("denoise", [None, 1, "yes"])
+def test_denoise_is_true_or_false(denoise: Any) -> None:
+    with pytest.raises(SearchError, match="denoise must be true or false"):
+        GeneticSearch(denoise=denoise)

@@ -14,7 +14,7 @@ from private_gsd import Categorical, Integer, Schema, workloads
 from private_gsd.counting.exact import count
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.projection.denoising import denoise, latent_classes
-from private_gsd.projection.denoising.denoise import Smoothing
+from private_gsd.projection.denoising.denoise import Denoising
 from private_gsd.projection.denoising.latent_classes import Kinds
 from private_gsd.projection.watch import Progress, Stopped, Watch
 from private_gsd.workloads import Workload
@@ -190,7 +190,7 @@ def test_a_column_of_one_value_has_nothing_to_say() -> None:
     schema = Schema([Categorical("a", values=["x"]), Categorical("b", values=[1, 2, 3])])
     table = np.column_stack([np.zeros(400), np.arange(400) % 3]).astype(np.float64)
     measured = measured_with(workloads.categorical_marginals(schema, 2), table, 0.05, 0)
-    made = Smoothing(measured, 0, 1, watch()).run()
+    made = Denoising(measured, 0, 1, watch()).run()
     assert np.abs(made.shares - 1 / 3).max() < 0.1
     assert made.shares.sum() == pytest.approx(1, abs=0.01)
 
@@ -204,7 +204,7 @@ def test_errors_fall_with_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
     for part in (0.0, denoise.KINDS_PART):
         monkeypatch.setattr(denoise, "KINDS_PART", part)
         made = [
-            Smoothing(measured_with(workload, table, 0.05, seed), seed, 1, watch()).run()
+            Denoising(measured_with(workload, table, 0.05, seed), seed, 1, watch()).run()
             for seed in range(3)
         ]
         errors[part] = np.mean([np.abs(each.shares - true).mean() for each in made])
@@ -215,11 +215,11 @@ def test_too_many_cells_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     schema, table = tied(1000, 4, 0)
     measured = measured_with(workloads.categorical_marginals(schema, 2), table, 0.05, 0)
     monkeypatch.setattr(latent_classes, "MOST_CELLS", 31)
-    without = Smoothing(measured, 0, 1, watch()).run()
+    without = Denoising(measured, 0, 1, watch()).run()
     monkeypatch.setattr(latent_classes, "MOST_CELLS", 32)
-    assert (Smoothing(measured, 0, 1, watch()).run().counts != without.counts).any()
+    assert (Denoising(measured, 0, 1, watch()).run().counts != without.counts).any()
     monkeypatch.setattr(denoise, "KINDS_PART", 0.0)
-    assert (Smoothing(measured, 0, 1, watch()).run().counts == without.counts).all()
+    assert (Denoising(measured, 0, 1, watch()).run().counts == without.counts).all()
 
 
 def test_answers_that_are_absurd_do_no_harm() -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from private_gsd import Boolean, Categorical, Integer, Real, Schema, workloads
 from private_gsd.counting.exact import count
 from private_gsd.measurements.measurements import Measurements
-from private_gsd.projection.genetic import GeneticConfig, evolve
+from private_gsd.projection.genetic import GeneticSearch, evolve
 from private_gsd.projection.genetic.algorithm_1 import Algorithm1
 from private_gsd.projection.objective import Objective
 from private_gsd.projection.watch import Watch
@@ -80,7 +80,7 @@ class Elite:
 class SlowTwin:
     """Algorithm 1, read from the paper: whole tables, whole recounts."""
 
-    def __init__(self, measurements: Measurements, config: GeneticConfig, seed: int) -> None:
+    def __init__(self, measurements: Measurements, config: GeneticSearch, seed: int) -> None:
         self.measurements = measurements
         self.config = config
         self.schema = measurements.workload.schema
@@ -153,7 +153,7 @@ def test_the_path_of_the_slow_twin(
     elites: int, mutation_rate: int, crossover_rate: int, seed: int
 ) -> None:
     rows = 16
-    config = GeneticConfig.paper(
+    config = GeneticSearch.paper(
         rows=rows,
         mutations=5,
         crossovers=7,
@@ -190,7 +190,7 @@ def test_the_window_of_the_paper() -> None:
     """The search ends when the loss, a norm, has stayed within a part of itself for N' rounds."""
     measurements = measured(WORKLOAD, 30, 3)
     losses: list[float] = []
-    config = GeneticConfig.paper(rows=30, mutations=5, crossovers=5, tolerance=0.01)
+    config = GeneticSearch.paper(rows=30, mutations=5, crossovers=5, tolerance=0.01)
     search = Algorithm1(Objective(measurements, "equal"), config, 0, Watch(1.0, None, None))
     state, elites = search.begin(search.first_tables())
     for generation in range(100_000):
@@ -227,7 +227,7 @@ def test_crossover_speeds_convergence_up() -> None:
         )
         curves = {}
         for name, mutations, crossovers in (("without", 200, 0), ("with", 100, 100)):
-            config = GeneticConfig.paper(
+            config = GeneticSearch.paper(
                 rows=200,
                 mutations=mutations,
                 crossovers=crossovers,

@@ -27,7 +27,7 @@ from private_gsd.projection import watch
 from private_gsd.projection.domain import random_table
 from private_gsd.projection.genetic import (
     Evolution,
-    GeneticConfig,
+    GeneticSearch,
     Progress,
     coordinate_search,
     evolve,
@@ -68,7 +68,7 @@ def test_the_loss_is_the_one_stated_and_only_falls(name: str, weights: Any) -> N
     losses: list[float] = []
     evolution = evolve(
         measurements,
-        GeneticConfig(rows=150, weights=weights, smooth=False),
+        GeneticSearch(rows=150, weights=weights, denoise=False),
         callback=lambda progress: losses.append(progress.loss),
     )
     assert evolution.loss == pytest.approx(recounted(measurements, evolution, weights), rel=1e-9)
@@ -87,7 +87,7 @@ def test_no_single_edit_is_left() -> None:
         + workloads.random_prefixes(SCHEMA, 30)
     )
     measurements = measured(workload, np.random.default_rng(2))
-    evolution = evolve(measurements, GeneticConfig(rows=12, tolerance=0), seed=4)
+    evolution = evolve(measurements, GeneticSearch(rows=12, tolerance=0), seed=4)
     objective = Objective(measurements, "inverse-variance")
     columns = objective.problem.columns
     end = evolution.loss
@@ -117,7 +117,7 @@ def test_figure_1_of_the_paper_is_fitted_exactly() -> None:
     table = np.column_stack([np.zeros(1000), np.full(1000, 0.5)])
     measurements = exactly(workload, table)
     assert measurements.shares.tolist() == [0, 0, 1]
-    for config in (GeneticConfig(rows=100), GeneticConfig.paper(rows=100)):
+    for config in (GeneticSearch(rows=100), GeneticSearch.paper(rows=100)):
         evolution = evolve(measurements, config)
         assert evolution.loss == 0
         values = evolution.matrix[:, 1]
@@ -130,7 +130,7 @@ def test_a_table_is_found_again() -> None:
     table = census(2000)
     errors = []
     for rows in (50, 500, 2000):
-        evolution = evolve(exactly(workload, table), GeneticConfig(rows=rows))
+        evolution = evolve(exactly(workload, table), GeneticSearch(rows=rows))
         answers = count(workload, evolution.matrix) / rows
         errors.append(float(np.abs(answers - count(workload, table) / 2000).mean()))
     assert errors[2] < errors[1] < errors[0]
@@ -146,7 +146,7 @@ def test_exchanges_find_what_single_edits_do_not() -> None:
     measurements = exactly(workload, target, scale=0.1)
     sums = exactly(heavy, target, scale=0.01)
     start = np.array([[0.0, 1.0], [1.0, 0.0]] * 10)
-    evolution = evolve(measurements + sums, GeneticConfig(rows=20), start=start)
+    evolution = evolve(measurements + sums, GeneticSearch(rows=20), start=start)
     assert evolution.loss == 0
 
 
@@ -158,7 +158,7 @@ def test_a_move_that_only_rounding_recommends_is_taken_back() -> None:
         counts = np.array([1e8 + 3.9 + rows, 1e8 + 4.1])
         measurements = Measurements(workload, counts, np.ones(1), rows, ("",), private=False)
         start = np.zeros((rows, 1))
-        evolution = evolve(measurements, GeneticConfig(rows=rows), start=start)
+        evolution = evolve(measurements, GeneticSearch(rows=rows), start=start)
         np.testing.assert_array_equal(evolution.matrix, start)
 
 
@@ -169,7 +169,7 @@ def test_light_queries_count_beside_heavy_ones() -> None:
     table = np.minimum(rng.integers(0, 4, (1000, 3)), rng.integers(0, 4, (1000, 1))).astype(float)
     known = exactly(workloads.categorical_marginals(schema, sets=[("a",)]), table, 1e-6)
     rest = workloads.categorical_marginals(schema, sets=[("b", "c")])
-    config = GeneticConfig(rows=1000, smooth=False)
+    config = GeneticSearch(rows=1000, denoise=False)
     evolution = evolve(known + exactly(rest, table, 20.0), config)
     assert np.abs(count(rest, evolution.matrix) - count(rest, table)).max() <= 5
     assert (count(known.workload, evolution.matrix) == known.counts).all()
@@ -180,7 +180,7 @@ def test_light_queries_of_the_same_column() -> None:
     table = np.random.default_rng(1).binomial(63, 0.3, (1000, 1)).astype(np.float64)
     coarse = exactly(workloads.range_marginals(schema, {"n": [(0, 31), (32, 63)]}), table, 1e-4)
     fine = workloads.tree_marginals(schema, k=1, depth=6)
-    config = GeneticConfig(rows=1000, smooth=False)
+    config = GeneticSearch(rows=1000, denoise=False)
     evolution = evolve(coarse + exactly(fine, table, 100.0), config)
     assert np.abs(count(fine, evolution.matrix) - count(fine, table)).max() <= 8
 
@@ -195,7 +195,7 @@ def test_a_perfect_fit_ends_the_search() -> None:
         scales = rng.uniform(0.1, 9, 3)
         counts = count(workload, table).astype(np.float64)
         measurements = Measurements(workload, counts, scales, 300, ("",) * 3, private=False)
-        evolution = evolve(measurements, GeneticConfig(rows=300), seed=seed)
+        evolution = evolve(measurements, GeneticSearch(rows=300), seed=seed)
         assert evolution.reason == "converged"
         assert evolution.generations < 50
         assert min(progress.loss for progress in evolution.history) >= 0
@@ -205,7 +205,7 @@ def test_the_number_of_generations_is_kept() -> None:
     """Rounds of exchanges count as generations, and are told of."""
     measurements = exactly(FAMILIES["two-way"](), random_rows(100), 0.01)
     for most in (1, 2, 3, 5, 8, 13):
-        evolution = evolve(measurements, GeneticConfig(rows=40, generations=most))
+        evolution = evolve(measurements, GeneticSearch(rows=40, generations=most))
         assert evolution.generations <= most
         told = [progress.generation for progress in evolution.history]
         assert told == list(range(1, evolution.generations + 1))
@@ -221,7 +221,7 @@ def random_rows(number: int) -> np.ndarray:
 def test_threads_do_not_matter(islands: int | None) -> None:
     workload = workloads.categorical_marginals(CENSUS, 2) + workloads.tree_marginals(CENSUS, 2, 3)
     measurements = exactly(workload, census(500), 3.0)
-    config = GeneticConfig(rows=9000, islands=islands)
+    config = GeneticSearch(rows=9000, islands=islands)
     assert island_number(9000) == 2
     tables = [evolve(measurements, config, seed=5, threads=t).matrix for t in (1, 2, 3)]
     for other in tables[1:]:
@@ -235,7 +235,7 @@ def test_how_long_calls_take_does_not_matter(rows: int, monkeypatch: pytest.Monk
     tables = []
     for seconds in (0.05, 1e-9):
         monkeypatch.setattr(watch, "SLICE_SECONDS", seconds)
-        config = GeneticConfig(rows=rows, generations=3, islands=1)
+        config = GeneticSearch(rows=rows, generations=3, islands=1)
         tables.append(evolve(measurements, config).matrix)
     np.testing.assert_array_equal(tables[0], tables[1])
 
@@ -245,7 +245,7 @@ def test_a_thread_that_fails_does_not_keep_the_others_waiting(
 ) -> None:
     before = threading.active_count()
     measurements = exactly(workloads.categorical_marginals(CENSUS, 2), census(500), 3.0)
-    evolve(measurements, GeneticConfig(rows=9000, generations=1))  # compiled
+    evolve(measurements, GeneticSearch(rows=9000, generations=1))  # compiled
     real = search_kernels.sweep_together
 
     def failing(*arguments: Any) -> Any:
@@ -255,19 +255,19 @@ def test_a_thread_that_fails_does_not_keep_the_others_waiting(
 
     monkeypatch.setattr(coordinate_search, "sweep_together", failing)
     with pytest.raises(ZeroDivisionError):
-        evolve(measurements, GeneticConfig(rows=9000), threads=3)
+        evolve(measurements, GeneticSearch(rows=9000), threads=3)
     assert threading.active_count() == before
 
 
 @pytest.mark.parametrize(
     ("family", "config"),
     [
-        ("two-way", GeneticConfig(rows=60)),
-        ("all of them", GeneticConfig(rows=60, smooth=False)),
-        ("all of them", GeneticConfig.paper(rows=60)),
+        ("two-way", GeneticSearch(rows=60)),
+        ("all of them", GeneticSearch(rows=60, denoise=False)),
+        ("all of them", GeneticSearch.paper(rows=60)),
     ],
 )
-def test_seeds(family: str, config: GeneticConfig) -> None:
+def test_seeds(family: str, config: GeneticSearch) -> None:
     measurements = measured(FAMILIES[family](), np.random.default_rng(1))
     first, again, other = (evolve(measurements, config, seed=seed).matrix for seed in (8, 8, 9))
     np.testing.assert_array_equal(first, again)
@@ -276,13 +276,13 @@ def test_seeds(family: str, config: GeneticConfig) -> None:
 
 def test_a_warm_start_goes_on_from_there() -> None:
     measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
-    for config in (GeneticConfig(rows=100), GeneticConfig.paper(rows=100, weights="equal")):
+    for config in (GeneticSearch(rows=100), GeneticSearch.paper(rows=100, weights="equal")):
         first = evolve(measurements, config)
         start = first.matrix.copy()
         again = evolve(measurements, config, seed=1, start=start)
         assert again.loss <= first.loss * (1 + 1e-9)
         np.testing.assert_array_equal(start, first.matrix)  # the caller's table is not touched
-        still = evolve(measurements, GeneticConfig(rows=100, generations=0), seed=1, start=start)
+        still = evolve(measurements, GeneticSearch(rows=100, generations=0), seed=1, start=start)
         np.testing.assert_array_equal(still.matrix, start)
         assert still.reason == "generations"
 
@@ -300,30 +300,30 @@ def test_a_warm_start_is_never_made_worse(settings: dict[str, Any]) -> None:
         measurements = Measurements(
             workload, counts, exact.scales, 9000, ("",) * groups, private=False
         )
-        begin = evolve(measurements, GeneticConfig(rows=9000, generations=0), start=start)
-        config = GeneticConfig(rows=9000, smooth=False, **settings)
+        begin = evolve(measurements, GeneticSearch(rows=9000, generations=0), start=start)
+        config = GeneticSearch(rows=9000, denoise=False, **settings)
         evolution = evolve(measurements, config, start=start)
         assert evolution.loss <= begin.loss
         assert noise > 0 or evolution.loss < 1e-20
 
 
-def slow() -> tuple[Measurements, GeneticConfig]:
+def slow() -> tuple[Measurements, GeneticSearch]:
     """A search that would take minutes."""
     workload = workloads.categorical_marginals(CENSUS, 2) + workloads.random_halfspaces(CENSUS, 500)
-    return measured(workload, np.random.default_rng(0)), GeneticConfig(rows=40_000, tolerance=0)
+    return measured(workload, np.random.default_rng(0)), GeneticSearch(rows=40_000, tolerance=0)
 
 
 @pytest.mark.parametrize("islands", [None, 1])
 def test_a_time_limit(islands: int | None) -> None:
     measurements, config = slow()
-    config = replace(config, seconds=0.4, islands=islands, smooth=False)
+    config = replace(config, seconds=0.4, islands=islands, denoise=False)
     evolution = evolve(measurements, config)
     assert evolution.reason == "time"
     assert evolution.seconds >= 0.4
     assert evolution.loss == pytest.approx(
         recounted(measurements, evolution, config.weights), rel=1e-9
     )
-    begin = evolve(measurements, GeneticConfig(rows=config.rows, generations=0))
+    begin = evolve(measurements, GeneticSearch(rows=config.rows, generations=0))
     assert evolution.loss < begin.loss
 
 
@@ -331,8 +331,8 @@ def test_a_time_limit(islands: int | None) -> None:
 def test_an_interruption_returns_the_best_table_so_far(islands: int | None) -> None:
     """A real signal, as the keyboard sends it, on islands and on the whole table."""
     measurements, config = slow()
-    config = GeneticConfig(rows=config.rows, tolerance=0, islands=islands)
-    evolve(measurements, GeneticConfig(rows=20, generations=1))  # compiled
+    config = GeneticSearch(rows=config.rows, tolerance=0, islands=islands)
+    evolve(measurements, GeneticSearch(rows=20, generations=1))  # compiled
     begun = threading.Event()
 
     def interrupt() -> None:
@@ -368,7 +368,7 @@ def test_a_second_interruption_is_not_waited_for() -> None:
 def test_a_search_in_another_thread() -> None:
     measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
     found: list[Evolution] = []
-    config = GeneticConfig(rows=9000)
+    config = GeneticSearch(rows=9000)
     threads = [
         threading.Thread(target=lambda: found.append(evolve(measurements, config, threads=2)))
         for _ in range(2)
@@ -383,9 +383,9 @@ def test_a_search_in_another_thread() -> None:
 def test_no_time_at_all() -> None:
     measurements, config = slow()
     for each in (
-        GeneticConfig(rows=config.rows, seconds=0),
-        GeneticConfig(rows=config.rows, seconds=0, islands=2000),
-        GeneticConfig.paper(rows=50, seconds=0),
+        GeneticSearch(rows=config.rows, seconds=0),
+        GeneticSearch(rows=config.rows, seconds=0, islands=2000),
+        GeneticSearch.paper(rows=50, seconds=0),
     ):
         evolution = evolve(measurements, each)
         assert evolution.reason == "time"
@@ -395,14 +395,14 @@ def test_no_time_at_all() -> None:
 def test_islands_tell_of_their_loss() -> None:
     """What is told at first is about what a random table has, and it falls."""
     measurements, config = slow()
-    begin = evolve(measurements, GeneticConfig(rows=config.rows, generations=0))
+    begin = evolve(measurements, GeneticSearch(rows=config.rows, generations=0))
     told: list[float] = []
 
     def callback(progress: Progress) -> bool:
         told.append(progress.loss)
         return progress.generation > 0 or told[-1] < 0.9 * told[0] or len(told) > 1000
 
-    config = GeneticConfig(rows=config.rows, islands=16, smooth=False)
+    config = GeneticSearch(rows=config.rows, islands=16, denoise=False)
     evolve(measurements, config, callback=callback)
     assert 0.5 * begin.loss < told[0] < 1.5 * begin.loss
     assert told[-1] < 0.9 * told[0]
@@ -413,7 +413,7 @@ def test_halfspaces_are_fitted_as_well_in_blocks() -> None:
     workload = workloads.random_halfspaces(CENSUS, 60)
     measurements = exactly(workload, census(1000), 2.0)
     losses = [
-        evolve(measurements, GeneticConfig(rows=rows, generations=4, islands=1)).loss
+        evolve(measurements, GeneticSearch(rows=rows, generations=4, islands=1)).loss
         for rows in (8191, 8192)
     ]
     assert losses[1] < 1.1 * losses[0]
@@ -421,9 +421,9 @@ def test_halfspaces_are_fitted_as_well_in_blocks() -> None:
 
 @pytest.mark.parametrize(
     "config",
-    [GeneticConfig(rows=50), GeneticConfig(rows=9000), GeneticConfig.paper(rows=50)],
+    [GeneticSearch(rows=50), GeneticSearch(rows=9000), GeneticSearch.paper(rows=50)],
 )
-def test_a_callback_may_stop_the_search(config: GeneticConfig) -> None:
+def test_a_callback_may_stop_the_search(config: GeneticSearch) -> None:
     measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
     told: list[Progress] = []
 
@@ -447,7 +447,7 @@ def test_a_callback_that_fails() -> None:
 
     for rows in (50, 9000):
         with pytest.raises(ZeroDivisionError):
-            evolve(measurements, GeneticConfig(rows=rows), callback=callback)
+            evolve(measurements, GeneticSearch(rows=rows), callback=callback)
 
 
 @given(st.data())
@@ -470,7 +470,7 @@ def test_absurd_answers_still_give_a_table(data: st.DataObject) -> None:
         private=False,
     )
     algorithm: Any = data.draw(st.sampled_from(["fast", "paper"]))
-    config = GeneticConfig(rows=8, generations=20, algorithm=algorithm)
+    config = GeneticSearch(rows=8, generations=20, algorithm=algorithm)
     evolution = evolve(measurements, config)
     assert np.isfinite(evolution.loss)
     assert all(np.isfinite(progress.loss) for progress in evolution.history)
@@ -481,7 +481,7 @@ def test_absurd_answers_still_give_a_table(data: st.DataObject) -> None:
 def test_compiling_is_reported_apart() -> None:
     measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
     begin = time.perf_counter()
-    evolution = evolve(measurements, GeneticConfig(rows=50))
+    evolution = evolve(measurements, GeneticSearch(rows=50))
     whole = time.perf_counter() - begin
     assert evolution.compile_seconds > 0
     assert evolution.seconds + evolution.compile_seconds <= whole
@@ -515,7 +515,7 @@ def test_one_column_needs_no_kernels_of_its_own() -> None:
         ({"seconds": -1}, "seconds must be a number of at least 0, not -1"),
         ({"islands": 0}, "islands must be a whole number from 1 to 2,000"),
         ({"islands": 3000}, "islands must be a whole number from 1 to 2,000"),
-        ({"mutations": 7}, "mutations is of Algorithm 1; say GeneticConfig.paper.mutations=…."),
+        ({"mutations": 7}, "mutations is of Algorithm 1; say GeneticSearch.paper.mutations=…."),
         ({"algorithm": "paper", "islands": 2}, "Algorithm 1 has no islands"),
         ({"elites": 0}, "elites must be a whole number from 1"),
         ({"window": 0}, "window must be a whole number from 1"),
@@ -528,7 +528,7 @@ def test_one_column_needs_no_kernels_of_its_own() -> None:
 )
 def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(SearchError, match=message):
-        GeneticConfig(**settings)
+        GeneticSearch(**settings)
 
 
 @pytest.mark.parametrize(
@@ -538,11 +538,11 @@ def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> 
         ({"seed": 0.5}, "seed must be a whole number"),
         ({"threads": 0}, "threads must be a whole number from 1"),
         ({"callback": 3}, "callback must be a function, not 3"),
-        ({"config": {"rows": 5}}, "config must be a GeneticConfig, not dict"),
+        ({"config": {"rows": 5}}, "config must be a GeneticSearch, not dict"),
         ({"start": "abc"}, "start must be a matrix of numbers"),
         ({"start": [[1], [2, 3]]}, "start must be a matrix of numbers"),
         ({"start": np.zeros((5, 7), dtype=complex)}, "start must be a matrix of numbers"),
-        ({"start": np.zeros((5, 7)), "config": GeneticConfig(rows=5, islands=2)}, "no islands"),
+        ({"start": np.zeros((5, 7)), "config": GeneticSearch(rows=5, islands=2)}, "no islands"),
         ({"start": np.zeros((4, 7))}, "start must have 5 rows and 7 columns, not shape .4, 7."),
         ({"start": np.full((5, 7), np.nan)}, "start: column 'owner' has values that the schema"),
         ({"start": np.full((5, 7), 0.5)}, "start: column 'job' has values that the schema"),
@@ -552,12 +552,12 @@ def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> 
 def test_what_is_refused(options: dict[str, Any], message: str) -> None:
     measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
     with pytest.raises(SearchError, match=message):
-        evolve(measurements, **{"config": GeneticConfig(rows=5), **options})
+        evolve(measurements, **{"config": GeneticSearch(rows=5), **options})
 
 
 def test_numbers_of_any_make() -> None:
     rows: Any = np.int64(20)
-    config = GeneticConfig.paper(rows=rows, tolerance=Decimal("0.01"), seconds=Fraction(5, 2))
+    config = GeneticSearch.paper(rows=rows, tolerance=Decimal("0.01"), seconds=Fraction(5, 2))
     assert (config.rows, config.tolerance, config.seconds) == (20, 0.01, 2.5)
     assert all(type(each) is float for each in (config.tolerance, config.seconds))
     measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
@@ -566,7 +566,7 @@ def test_numbers_of_any_make() -> None:
 
 def test_more_elites_than_memory() -> None:
     measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
-    config = GeneticConfig.paper(rows=100_000, elites=2000)
+    config = GeneticSearch.paper(rows=100_000, elites=2000)
     with pytest.raises(SearchError, match="2,000 elites of 700,000 values each take too much"):
         evolve(measurements, config)
 
@@ -590,6 +590,6 @@ def test_a_column_that_no_query_names_is_random() -> None:
     schema = Schema([Integer("asked", lower=0, upper=3), Integer("not", lower=0, upper=99)])
     workload = workloads.tree_marginals(schema, sets=[["asked"]], depth=2)
     measurements = exactly(workload, np.zeros((50, 2)))
-    evolution = evolve(measurements, GeneticConfig(rows=400))
+    evolution = evolve(measurements, GeneticSearch(rows=400))
     assert (evolution.matrix[:, 0] == 0).all()
     assert len(np.unique(evolution.matrix[:, 1])) > 90

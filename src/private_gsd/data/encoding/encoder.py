@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float64]
 
-Invalid = Literal["error", "coerce"]
+OnInvalid = Literal["error", "coerce"]
 
 
 class Encoder:
@@ -48,24 +48,24 @@ class Encoder:
 
     Args:
         schema: The public schema.
-        invalid: What to do with values outside the schema. "error" names them and stops; "coerce"
-            moves numbers and dates to the nearest bound (a fraction in an integer column to the
+        on_invalid: What to do with values outside the schema. "error" names them and stops;
+            "coerce" moves numbers and dates to the nearest bound (a fraction in an integer column to the
             nearest whole number), and what is unknown or unreadable to null where the column is
             nullable, else to its ``other``. A null where none is allowed and nothing stands for it
             is an error in both.
     """
 
-    def __init__(self, schema: Schema, *, invalid: Invalid = "error") -> None:
-        if invalid not in get_args(Invalid):
-            raise ValueError(f"invalid must be 'error' or 'coerce', not {invalid!r}")
+    def __init__(self, schema: Schema, *, on_invalid: OnInvalid = "error") -> None:
+        if on_invalid not in get_args(OnInvalid):
+            raise ValueError(f"on_invalid must be 'error' or 'coerce', not {on_invalid!r}")
         self.schema = schema
-        self.invalid = invalid
-        if invalid == "coerce":
+        self.on_invalid = on_invalid
+        if on_invalid == "coerce":
             for column in schema:
                 if isinstance(column, Discrete) and not column.nullable and _other(column) is None:
                     raise SchemaError(
                         f"column {column.name!r}: nothing stands for an unknown value, which "
-                        'invalid="coerce" needs; make it nullable'
+                        'on_invalid="coerce" needs; make it nullable'
                         + (" or declare other" * isinstance(column, Categorical))
                     )
 
@@ -102,7 +102,7 @@ class Encoder:
         nulls = np.isnan(values)
         if unreadable is not None:
             nulls &= ~unreadable
-        if self.invalid == "error":
+        if self.on_invalid == "error":
             if outside is not None and outside.any():
                 problems.add_outside(column, array, outside)
         elif outside is not None and outside.any():
@@ -112,7 +112,7 @@ class Encoder:
                 problems.add_outside(column, array, stuck)
             problems.add_coerced(column, int(outside.sum() - stuck.sum() * (not column.nullable)))
         if not column.nullable and nulls.any():
-            other = _other(column) if self.invalid == "coerce" else None
+            other = _other(column) if self.on_invalid == "coerce" else None
             if other is None:
                 problems.add_nulls(column, int(nulls.sum()))
             else:

@@ -240,7 +240,7 @@ def _translated(name: str, message: str) -> UnreadableError:
     where = f" (line {line[1]})" if line else ""
     file = re.search(r"^\s*file = (.+)$", message, re.MULTILINE)
     name = file[1] if file else name
-    if "not utf-8" in message or "Invalid unicode" in message:
+    if "not utf-8" in message or "OnInvalid unicode" in message:
         return _not_utf8(name, where)
     counts = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message)
     if counts:

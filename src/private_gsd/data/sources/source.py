@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from private_gsd.data.encoding import Encoder, Invalid, Problems
+from private_gsd.data.encoding import Encoder, OnInvalid, Problems
 from private_gsd.data.sources.files import open_files
 from private_gsd.data.sources.frames import Table, wrap
 from private_gsd.data.sources.postgres import (
@@ -94,7 +94,7 @@ class Source:
         return self.rows if self.rows is not None else self.table.count()
 
     def encoded(
-        self, *, invalid: Invalid = "error", batch_rows: int = DEFAULT_BATCH_ROWS
+        self, *, on_invalid: OnInvalid = "error", batch_rows: int = DEFAULT_BATCH_ROWS
     ) -> Iterator[NDArray[np.float64]]:
         """Read the table as row matrices (see ``Encoder``).
 
@@ -104,7 +104,7 @@ class Source:
         """
         if self.schema is None:
             raise SourceError(f"{self.name}: open it with a schema to encode it")
-        encoder = Encoder(self.schema, invalid=invalid)
+        encoder = Encoder(self.schema, on_invalid=on_invalid)
         problems = Problems()
         for batch in self.batches(batch_rows):
             matrix = self.encode(batch, encoder, problems)

@@ -33,7 +33,7 @@ from private_gsd.privacy.budget import (
     INSECURE,
     MAX_RHO,
     UNITS_PER_RHO,
-    Budget,
+    RhoBudget,
     epsilon_of,
     units_to_rho,
 )
@@ -101,7 +101,7 @@ class Account:
     """
 
     dataset: str
-    budget: Budget
+    budget: RhoBudget
     neighbours: str
     spent: int
     held: int = 0
@@ -128,7 +128,7 @@ class Ledger:
     >>> with tempfile.TemporaryDirectory() as folder, Ledger(
     ...     f"{folder}/ledger.db", create=True
     ... ) as ledger:
-    ...     budget = Budget.from_rho(0.5, delta=1e-9)
+    ...     budget = RhoBudget.from_rho(0.5, delta=1e-9)
     ...     ledger.add_dataset("census", budget).remaining == budget.units
     ...     paid = ledger.charge(
     ...         "census", budget.units, mechanism="discrete gaussian", groups=["age"], run="first"
@@ -194,7 +194,7 @@ class Ledger:
                 if connection is not None:
                     connection.close()
 
-    def add_dataset(self, name: str, budget: Budget, neighbours: str = "replace-one") -> Account:
+    def add_dataset(self, name: str, budget: RhoBudget, neighbours: str = "replace-one") -> Account:
         """Give a dataset its total budget. Its terms stand for ever; the same again is no error."""
         asked = Account(name, budget, neighbours, 0)
         _check_account(asked)
@@ -404,7 +404,7 @@ def now() -> str:
 
 def _account(row: tuple[Any, ...]) -> Account:
     name, units, delta, conversion, neighbours, spent, held = row
-    return Account(name, Budget(units, delta, conversion), neighbours, spent, held)
+    return Account(name, RhoBudget(units, delta, conversion), neighbours, spent, held)
 
 
 def _check_account(account: Account) -> None:

@@ -66,7 +66,7 @@ class Mixing(ABC):
         gradients(self.name)
         require_served(self.name, workload, (Marginals,))
 
-    def misfit(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
+    def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
         """Why there would be too many products."""
         return too_many_products(workload, self.mixtures)
 

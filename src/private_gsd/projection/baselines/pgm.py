@@ -103,7 +103,7 @@ class PGM:
         graphical_models(self.name)
         require_served(self.name, workload, (Marginals,))
 
-    def misfit(self, workload: Workload, share: float = 1.0) -> str | None:
+    def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:
         """Why the model would be too large."""
         mbi = graphical_models(self.name)
         tables = tables_asked(workload)
@@ -138,7 +138,7 @@ class PGM:
         rows, seed = checked(measurements, rows, seed)
         self.check(measurements.workload)
         mbi = graphical_models(self.name)
-        reason = self.misfit(measurements.workload)
+        reason = self.why_infeasible(measurements.workload)
         if reason is not None:
             raise WorkloadError(
                 f"{reason}. Measure fewer marginals, or adaptively, or use another projector"

@@ -85,9 +85,9 @@ class ProductQueries:
         together = _Blocks(tables, begin, [self.cells], lambda table: len(table.features) - 1)
         sizes = [each.size for each in features]
         apart = _Blocks(tables, begin, sizes, lambda table: int(np.argmax(table.shape)))
-        fitting = [each for each in (together, apart) if each.misfit(mixtures) is None]
+        fitting = [each for each in (together, apart) if each.why_infeasible(mixtures) is None]
         if not fitting:
-            raise WorkloadError(str(together.misfit(mixtures)))
+            raise WorkloadError(str(together.why_infeasible(mixtures)))
         chosen = min(fitting, key=lambda blocks: blocks.effort)
         into = np.concatenate([np.empty(0, dtype=np.int64), *cell_of])
         plain = np.array_equal(into, np.arange(self.cells))
@@ -146,7 +146,7 @@ class _Blocks:
             lengths = [len(part.firsts) for part in parts]
             self._held[number] = sum(lengths), int(np.dot(lengths, sizes))
 
-    def misfit(self, mixtures: int) -> str | None:
+    def why_infeasible(self, mixtures: int) -> str | None:
         """Why there would be too many products."""
         for number, (firsts, answers) in self._held.items():
             if firsts * mixtures + answers > LARGEST:

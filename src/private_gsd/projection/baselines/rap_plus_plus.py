@@ -91,7 +91,7 @@ class RAPPlusPlus:
         gradients(self.name)
         require_served(self.name, workload, SERVED)
 
-    def misfit(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
+    def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
         """Why there would be too many queries."""
         return too_many_queries(workload, self.points)
 

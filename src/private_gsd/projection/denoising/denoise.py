@@ -1,4 +1,4 @@
-"""Smoothing: what the answers most likely were before the noise.
+"""Denoising: what the answers most likely were before the noise.
 
 A search that fits noisy answers as closely as it can fits the noise. Here the mean answers of many
 tables are taken instead, tables that come the more often the better they answer and the less they
@@ -6,7 +6,7 @@ say beyond it (``chains``). Two things are learned from the noisy answers themse
 is public:
 
 - Lower orders first. Single columns are read off tables that answer all pairs together, and where
-  there are triples, their pairs are smoothed before them: what was learned there is not fitted to
+  there are triples, their pairs are denoised before them: what was learned there is not fitted to
   the noise again.
 - How much there is to be learned in each group beyond the lower orders. Each group's excess over
   the noise says how strong its columns hang together, and all groups together say what is usual
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.kernels.gibbs import Forest
-    from private_gsd.projection.genetic.config import GeneticConfig
+    from private_gsd.projection.genetic.config import GeneticSearch
     from private_gsd.projection.watch import Watch
     from private_gsd.workloads.features import Feature
     from private_gsd.workloads.tables import Asked
@@ -67,7 +67,7 @@ WEAKEST = 1 / 60
 KINDS_PART = 0.4
 # A table has so many rows within one standard deviation of the least noise, and twice as many where
 # triples are asked, whose cells are emptier; within bounds. With 1,164 rows instead of 8,000,
-# smoothed triples of Adult at ε = 1 had 27 % more error.
+# denoised triples of Adult at ε = 1 had 27 % more error.
 ROWS_PER_SCALE = 8
 ROWS = 1000, 8000
 # How strongly columns may hang together, τ: a cell's excess has its expected share times τ as its
@@ -82,10 +82,10 @@ LEARNING_ROUNDS = 30
 SPREAD = np.array([0.1, 0.2, 0.4, 0.2, 0.1])
 
 
-class Smoothing:
-    """One smoothing of measurements.
+class Denoising:
+    """One denoising of measurements.
 
-    Marginals are smoothed by themselves: other questions and a schema's rules are the search's.
+    Marginals are denoised by themselves: other questions and a schema's rules are the search's.
 
     Args:
         measured: The noisy answers.
@@ -107,9 +107,9 @@ class Smoothing:
 
     @classmethod
     def of(
-        cls, measured: Measurements, config: GeneticConfig, seed: int, threads: int, watch: Watch
-    ) -> Smoothing | None:
-        """A smoothing, if there are marginals, and noise on them that the table could fit."""
+        cls, measured: Measurements, config: GeneticSearch, seed: int, threads: int, watch: Watch
+    ) -> Denoising | None:
+        """A denoising, if there are marginals, and noise on them that the table could fit."""
         some = any(isinstance(family, Marginals) for family in measured.workload.families)
         if not some or config.generations == 0:
             return None
@@ -119,13 +119,13 @@ class Smoothing:
 
     @staticmethod
     def prepare(measured: Measurements) -> None:
-        """Compile what any smoothing of such measurements needs, or load what was compiled."""
+        """Compile what any denoising of such measurements needs, or load what was compiled."""
         if any(isinstance(family, Marginals) for family in measured.workload.families):
             known = np.ones(len(measured.workload.schema), dtype=np.bool_)
             Chains(_marginals(measured), 1, 0, known).prepare()
 
     def run(self) -> Measurements:
-        """The same questions, and smoothed answers to the marginals among them."""
+        """The same questions, and denoised answers to the marginals among them."""
         measured, tables = self._measured, self._tables
         order = _order(tables)
         if order < 2:
@@ -379,7 +379,7 @@ def _likelihoods(excess: Shares, expected: Shares, variance: float) -> NDArray[n
 def _strengths(likelihoods: NDArray[np.float64], order: int) -> NDArray[np.float64]:
     """How strong each group is, from the logarithms of its likelihood at each strength.
 
-    What is usual is learned from all groups, without a form but smooth. Of triples noise can hide
+    What is usual is learned from all groups, without a form but denoise. Of triples noise can hide
     everything: one strength is as likely as another, the mean is that of the strongest, and noise
     would be followed. The mean of the logarithms is weak; it makes largest errors of pairs larger.
     """

@@ -1,7 +1,7 @@
 """The genetic search: noisy answers in, a synthetic table that answers alike out."""
 
-from private_gsd.projection.genetic.config import GeneticConfig
+from private_gsd.projection.genetic.config import GeneticSearch
 from private_gsd.projection.genetic.evolve import Evolution, evolve, prepare
 from private_gsd.projection.watch import Progress
 
-__all__ = ["Evolution", "GeneticConfig", "Progress", "evolve", "prepare"]
+__all__ = ["Evolution", "GeneticSearch", "Progress", "evolve", "prepare"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.kernels.edits import State
-    from private_gsd.projection.genetic.config import GeneticConfig
+    from private_gsd.projection.genetic.config import GeneticSearch
     from private_gsd.projection.objective import Objective
     from private_gsd.projection.watch import Reason, Watch
 
@@ -38,7 +38,7 @@ class Algorithm1:
     """
 
     def __init__(
-        self, objective: Objective, config: GeneticConfig, seed: int, watch: Watch
+        self, objective: Objective, config: GeneticSearch, seed: int, watch: Watch
     ) -> None:
         cells = config.rows * len(objective.schema)
         if cells * config.elites > MOST_CELLS:

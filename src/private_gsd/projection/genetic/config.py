@@ -18,12 +18,12 @@ PAPER_ONLY = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class GeneticConfig:
+class GeneticSearch:
     """How to search for a synthetic table. The default is fast; ``paper`` gives Algorithm 1.
 
-    >>> GeneticConfig(rows=500).algorithm
+    >>> GeneticSearch(rows=500).algorithm
     'fast'
-    >>> GeneticConfig.paper(rows=500, mutations=100, crossovers=100).elites
+    >>> GeneticSearch.paper(rows=500, mutations=100, crossovers=100).elites
     2
 
     Attributes:
@@ -35,8 +35,8 @@ class GeneticConfig:
         tolerance: Stop when the loss falls by less than so much of itself: from one generation to
             the next, or over ``window`` generations of Algorithm 1.
         seconds: No longer than so many.
-        smooth: Whether the fast search is for smoothed answers of marginals, not the noisy ones;
-            see ``smoothing``.
+        denoise: Whether the fast search is for denoised answers of marginals, not the noisy ones;
+            see ``denoising``.
         islands: In how many parts the fast search first fits the rows, each on its own, unless
             it is given a table to begin with; by default, one for small tables, and a number that
             depends on ``rows`` for others.
@@ -54,7 +54,7 @@ class GeneticConfig:
     generations: int = 1000
     tolerance: float = 1e-4
     seconds: float | None = None
-    smooth: bool = True
+    denoise: bool = True
     islands: int | None = None
     mutations: int = 50
     crossovers: int = 50
@@ -88,9 +88,9 @@ class GeneticConfig:
         given = {each.name for each in fields(self) if getattr(self, each.name) != each.default}
         if self.algorithm == "fast" and given & PAPER_ONLY:
             name = min(given & PAPER_ONLY)
-            raise SearchError(f"{name} is of Algorithm 1; say GeneticConfig.paper({name}=…)")
-        if not isinstance(self.smooth, bool):
-            raise SearchError(f"smooth must be true or false, not {self.smooth!r}")
+            raise SearchError(f"{name} is of Algorithm 1; say GeneticSearch.paper({name}=…)")
+        if not isinstance(self.denoise, bool):
+            raise SearchError(f"denoise must be true or false, not {self.denoise!r}")
         if self.algorithm == "paper" and self.mutations + self.crossovers == 0:
             raise SearchError("mutations and crossovers cannot both be 0: nothing would change")
         self._check_number("tolerance", 1, "from 0 to 1")
@@ -106,7 +106,7 @@ class GeneticConfig:
         crossovers: int = 50,
         generations: int = 200_000,
         **others: Any,
-    ) -> GeneticConfig:
+    ) -> GeneticSearch:
         """Algorithm 1 of the paper, with its hyperparameters (its table of them) and its loss.
 
         Args:
@@ -122,7 +122,7 @@ class GeneticConfig:
             mutations=mutations,
             crossovers=crossovers,
             generations=generations,
-            **{"weights": "equal", "smooth": False, **others},
+            **{"weights": "equal", "denoise": False, **others},
         )
 
     def settled(self, before: float, after: float) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.kernels.edits import State
-    from private_gsd.projection.genetic.config import GeneticConfig
+    from private_gsd.projection.genetic.config import GeneticSearch
     from private_gsd.projection.objective import Objective
     from private_gsd.projection.watch import Reason, Watch
 
@@ -60,7 +60,7 @@ class Sweeps:
     """
 
     def __init__(
-        self, objective: Objective, config: GeneticConfig, seed: int, threads: int, watch: Watch
+        self, objective: Objective, config: GeneticSearch, seed: int, threads: int, watch: Watch
     ) -> None:
         self._objective = objective
         self._config = config
@@ -96,7 +96,7 @@ class Sweeps:
             self.values = start
         self.state = state = self._objective.state(self.values, counts)
         reason, loss = self._settle(state, self._objective.loss(state))
-        while reason == "converged" and self._objective.misfit(state) > 1:
+        while reason == "converged" and self._objective.reduced_chi_square(state) > 1:
             if self.generation >= self._config.generations:
                 return "generations"
             before = loss

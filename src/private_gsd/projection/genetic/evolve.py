@@ -13,9 +13,9 @@ from private_gsd.errors import SearchError
 from private_gsd.kernels.binning import count_outside
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.projection.constraints import broken_rules
-from private_gsd.projection.denoising.denoise import Smoothing
+from private_gsd.projection.denoising.denoise import Denoising
 from private_gsd.projection.genetic.algorithm_1 import Algorithm1
-from private_gsd.projection.genetic.config import GeneticConfig, whole_number
+from private_gsd.projection.genetic.config import GeneticSearch, whole_number
 from private_gsd.projection.genetic.coordinate_search import Sweeps
 from private_gsd.projection.genetic.function_search import Batches
 from private_gsd.projection.objective import Objective
@@ -39,7 +39,7 @@ class Evolution:
         schema: The public schema.
         matrix: The synthetic table, encoded.
         loss: The weighted sum of squared differences between noisy and synthetic answers, where
-            no noisy share is taken for more than a million. A search for smoothed answers is not
+            no noisy share is taken for more than a million. A search for denoised answers is not
             after the least of it.
         reason: Why the search stopped.
         generations: How many it took.
@@ -67,7 +67,7 @@ class Evolution:
 
 def evolve(
     measurements: Measurements,
-    config: GeneticConfig | None = None,
+    config: GeneticSearch | None = None,
     *,
     seed: int = 0,
     start: NDArray[np.float64] | None = None,
@@ -83,7 +83,7 @@ def evolve(
 
     Args:
         measurements: The noisy answers.
-        config: How to search; see ``GeneticConfig``.
+        config: How to search; see ``GeneticSearch``.
         seed: Of the search; privacy does not depend on it.
         start: An encoded table to begin with, of ``config.rows`` rows; a random one by default.
             What the search is for is never answered worse than by this table.
@@ -93,11 +93,11 @@ def evolve(
         fixed: Names of columns of ``start`` that stay as they are.
         movable: How many rows of ``start`` may change, the first ones; all by default.
     """
-    config = GeneticConfig() if config is None else config
+    config = GeneticSearch() if config is None else config
     if not isinstance(measurements, Measurements):
         raise SearchError(f"a search needs Measurements, not {type(measurements).__name__}")
-    if not isinstance(config, GeneticConfig):
-        raise SearchError(f"config must be a GeneticConfig, not {type(config).__name__}")
+    if not isinstance(config, GeneticSearch):
+        raise SearchError(f"config must be a GeneticSearch, not {type(config).__name__}")
     seed = whole_number("seed", seed, 0, 2**63 - 1)
     cores = len(os.sched_getaffinity(0))
     threads = cores if threads is None else whole_number("threads", threads, 1, 1024)
@@ -110,14 +110,14 @@ def evolve(
         start = _checked(start, objective.schema, config.rows)
     watch = Watch(objective.share_loss(1.0, config.rows), config.seconds, callback)
     noisy, search = objective, _search(objective, config, seed, threads, watch)
-    smoothing = None
-    if config.smooth and config.algorithm == "fast" and not fixed and movable is None:
-        smoothing = Smoothing.of(measurements, config, seed, threads, watch)
+    denoising = None
+    if config.denoise and config.algorithm == "fast" and not fixed and movable is None:
+        denoising = Denoising.of(measurements, config, seed, threads, watch)
     reason: Reason
     with watch.listening():
         try:
-            if smoothing is not None:
-                objective = Objective(smoothing.run(), config.weights)
+            if denoising is not None:
+                objective = Objective(denoising.run(), config.weights)
                 search = _search(objective, config, seed, threads, watch)
             with watch.compiling():
                 search.prepare(objective.state(objective.random_table(1, seed)))
@@ -125,7 +125,7 @@ def evolve(
         except Stopped as stopped:
             reason = stopped.reason
             if not len(search.values):  # it did not come to the search
-                search.values = _so_far(smoothing, objective, config, seed, start)
+                search.values = _so_far(denoising, objective, config, seed, start)
         state = search.state
         if state is None or noisy is not objective:  # none, if islands were stopped
             state = noisy.state(search.values)
@@ -144,7 +144,7 @@ def evolve(
     )
 
 
-def prepare(measurements: Measurements, config: GeneticConfig, *, started: bool = False) -> None:
+def prepare(measurements: Measurements, config: GeneticSearch, *, started: bool = False) -> None:
     """Compile all that a search needs, or load what was compiled; refuse what it would refuse.
 
     Kernels are the same for all queries of a kind, so that measurements of few queries, and with
@@ -158,21 +158,21 @@ def prepare(measurements: Measurements, config: GeneticConfig, *, started: bool 
     objective = Objective(measurements, config.weights, pool=1)
     if started:
         _check_islands(config)
-    if config.smooth and config.algorithm == "fast":
-        Smoothing.prepare(measurements)
+    if config.denoise and config.algorithm == "fast":
+        Denoising.prepare(measurements)
     search = _search(objective, config, 0, 1, Watch(1.0, None, None))
     table = objective.random_table(1, 0)
     _checked(table, objective.schema, 1)
     search.prepare(objective.state(table))
 
 
-def _check_islands(config: GeneticConfig) -> None:
+def _check_islands(config: GeneticSearch) -> None:
     if config.islands is not None:
         raise SearchError("a search that begins with a table has no islands")
 
 
 def _search(
-    objective: Objective, config: GeneticConfig, seed: int, threads: int, watch: Watch
+    objective: Objective, config: GeneticSearch, seed: int, threads: int, watch: Watch
 ) -> Sweeps | Batches | Algorithm1:
     if config.algorithm == "paper":
         if objective.functions:
@@ -186,16 +186,16 @@ def _search(
 
 
 def _so_far(
-    smoothing: Smoothing | None,
+    denoising: Denoising | None,
     objective: Objective,
-    config: GeneticConfig,
+    config: GeneticSearch,
     seed: int,
     start: NDArray[np.float64] | None,
 ) -> NDArray[np.float64]:
     """A table, where a search was stopped before it began."""
     if start is not None:
         return start
-    made = None if smoothing is None or objective.ruled else smoothing.values(config.rows)
+    made = None if denoising is None or objective.ruled else denoising.values(config.rows)
     return objective.random_table(config.rows, seed) if made is None else made
 
 
@@ -229,7 +229,7 @@ def _check_fixed(
     fixed: Sequence[str],
     objective: Objective,
     start: NDArray[np.float64] | None,
-    config: GeneticConfig,
+    config: GeneticSearch,
 ) -> None:
     for name in filter(None, fixed):
         if name not in objective.schema:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.kernels.edits import State
-    from private_gsd.projection.genetic.config import GeneticConfig
+    from private_gsd.projection.genetic.config import GeneticSearch
     from private_gsd.projection.objective import Objective
     from private_gsd.projection.watch import Reason, Watch
 
@@ -41,7 +41,7 @@ class Batches:
     """
 
     def __init__(
-        self, objective: Objective, config: GeneticConfig, seed: int, watch: Watch
+        self, objective: Objective, config: GeneticSearch, seed: int, watch: Watch
     ) -> None:
         self._objective = objective
         self._config = config
