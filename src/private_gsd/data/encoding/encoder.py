@@ -48,11 +48,11 @@ class Encoder:
 
     Args:
         schema: The public schema.
-        on_invalid: What to do with values outside the schema. "error" names them and stops;
-            "coerce" moves numbers and dates to the nearest bound (a fraction in an integer column to the
-            nearest whole number), and what is unknown or unreadable to null where the column is
-            nullable, else to its ``other``. A null where none is allowed and nothing stands for it
-            is an error in both.
+        on_invalid: What to do with values outside the schema. "error" names them and stops.
+            "coerce" moves numbers and dates to the nearest bound, a fraction in an integer column
+            to the nearest whole number, and what is unknown or unreadable to null where the column
+            is nullable, else to its ``other``. A null where none is allowed and nothing stands for
+            it is an error in both.
     """
 
     def __init__(self, schema: Schema, *, on_invalid: OnInvalid = "error") -> None:

@@ -107,8 +107,8 @@ class Problems:
             f"{source} does not fit the schema:\n  "
             + "\n  ".join(lines)
             + "\nCorrect the table, or widen the schema from public knowledge, or read with "
-            'on_invalid="coerce" (on the command line: --on-invalid coerce), which moves numbers to '
-            "the nearest bound and unknown values to null or to the column's other."
+            'on_invalid="coerce" (on the command line: --on-invalid coerce), which moves numbers '
+            "to the nearest bound and unknown values to null or to the column's other."
         )
 
 
