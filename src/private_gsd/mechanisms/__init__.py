@@ -1,57 +1,22 @@
-"""Mechanisms: how a budget is spent, in steps that each pay before and keep after."""
+"""Mechanisms: how a budget is spent. Each plans, and yields its steps."""
 
-from private_gsd.mechanisms.adaptive import adaptive_units
-from private_gsd.mechanisms.base import (
-    Checkpoint,
-    EndedEarlyWarning,
-    Expected,
-    Mechanism,
-    Name,
-    Outcome,
-    Run,
-    Split,
-)
-from private_gsd.mechanisms.candidates import (
-    AT_ONCE,
-    SELECTIVE,
-    is_picky,
-    measurable,
-    single_columns,
-)
-from private_gsd.mechanisms.mechanisms import (
-    COUNTING_STEP,
-    check_noise,
-    conversion_of,
-    count_and_rest,
-    expected,
-    planned_units,
-    run,
-)
-from private_gsd.mechanisms.one_shot import plan_of
-from private_gsd.mechanisms.rehearsal import rehearse
+from private_gsd.mechanisms.adaptive import Adaptive
+from private_gsd.mechanisms.aim import AIM
+from private_gsd.mechanisms.base import EndedEarlyWarning, Mechanism, Plan, Task
+from private_gsd.mechanisms.mst import MST
+from private_gsd.mechanisms.one_shot import Layered, OneShot
+from private_gsd.mechanisms.registry import MECHANISMS, mechanism_of
 
 __all__ = [
-    "AT_ONCE",
-    "COUNTING_STEP",
-    "SELECTIVE",
-    "Checkpoint",
+    "AIM",
+    "MECHANISMS",
+    "MST",
+    "Adaptive",
     "EndedEarlyWarning",
-    "Expected",
+    "Layered",
     "Mechanism",
-    "Name",
-    "Outcome",
-    "Run",
-    "Split",
-    "adaptive_units",
-    "check_noise",
-    "conversion_of",
-    "count_and_rest",
-    "expected",
-    "is_picky",
-    "measurable",
-    "plan_of",
-    "planned_units",
-    "rehearse",
-    "run",
-    "single_columns",
+    "OneShot",
+    "Plan",
+    "Task",
+    "mechanism_of",
 ]

@@ -1,187 +1,181 @@
 """Adaptive: select the groups that the table so far answers worst, measure them, project; again.
 
-The paper's Algorithm 2. Where a projector cannot take every group (a graphical model grows), only
-those are selected that it can take with what was measured. If none is left the run ends there, with
-the table it has, and what the other epochs would have spent is not spent.
+Algorithm 2 of the paper. Where a projector cannot take every group (a graphical model grows), a
+selection is made among the groups that it can take beside those that were measured. If none is left
+the run ends there, with the table it has, and what the other epochs would have spent is not spent.
 """
 
 from __future__ import annotations
 
 import warnings
-from functools import partial
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
 
 from private_gsd.counting.exact import count
-from private_gsd.errors import BudgetError, MeasurementError, SearchError
-from private_gsd.measurements.measurements import measure
-from private_gsd.mechanisms.base import EndedEarlyWarning, Outcome
-from private_gsd.privacy.measuring import Selection, select_groups
+from private_gsd.errors import BudgetError, SearchError, WorkloadError
+from private_gsd.mechanisms.base import EndedEarlyWarning, Mechanism, Plan
+from private_gsd.mechanisms.steps import Candidates, begin, measure, project, select
+from private_gsd.privacy.noise import selection_scale
+from private_gsd.workloads.checks import fraction, whole
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Callable, Iterator
+
     from numpy.typing import NDArray
 
-    from private_gsd.measurements.measurements import Measurements
-    from private_gsd.mechanisms.base import Mechanism, Run
-    from private_gsd.privacy.budget import RhoBudget
-    from private_gsd.privacy.measuring import NoisyTotal
+    from private_gsd.mechanisms.base import Task
+    from private_gsd.mechanisms.steps import Steps, Table
+    from private_gsd.projection import Projector
     from private_gsd.workloads import Workload
 
-    Matrix = NDArray[np.float64]
 
-# The part of the budget that selecting gets, where the rest is for measuring.
-SPLITS: dict[str, tuple[int, int]] = {"half": (1, 1), "tenth": (1, 9)}
+@dataclass(frozen=True, kw_only=True)
+class Adaptive(Mechanism):
+    """Measures, in each of some epochs, the groups that the table so far answers worst.
 
+    >>> Adaptive(epochs=25, queries_per_epoch=2).selection_fraction
+    0.5
 
-def adaptive_units(
-    mechanism: Mechanism, workload: Workload, budget: RhoBudget
-) -> tuple[list[int], list[list[int]]]:
-    """What each epoch's selection gets, and each of its measurements.
-
-    There are no more epochs than it takes to measure everything.
+    Attributes:
+        epochs: The number of epochs, T in the paper.
+        queries_per_epoch: The number of query groups selected in an epoch, S in the paper.
+        selection_fraction: The fraction of the budget that selects; the rest measures. With 0.5, as
+            in the paper, each selection and each measurement gets ρ/(2TS).
     """
-    if (workload.units != 1).any():
-        raise BudgetError(
-            "the adaptive mechanism selects by errors of counts, and cannot select sums; measure "
-            "them one-shot"
-        )
-    sizes: list[int] = []
-    left = workload.num_groups
-    while left and len(sizes) < mechanism.epochs:
-        sizes.append(min(mechanism.groups, left))
-        left -= sizes[-1]
-    selecting, measuring = SPLITS[mechanism.split]
-    weights = [float(selecting * size) for size in sizes]
-    weights += [float(measuring)] * sum(sizes)
-    units = budget.split(weights)
-    epochs = []
-    place = len(sizes)
-    for size in sizes:
-        epochs.append(units[place : place + size])
-        place += size
-    return units[: len(sizes)], epochs
 
+    epochs: int = 25
+    queries_per_epoch: int = 1
+    selection_fraction: float = 0.5
 
-def run_adaptive(mechanism: Mechanism, what: Run, total: NoisyTotal | None) -> Outcome:
-    """Go through the epochs, from the first that is not done."""
-    selecting, measuring = adaptive_units(mechanism, what.workload, what.budget)
-    measured = what.checkpoint.measurements()
-    epochs = what.checkpoint.epochs()
-    done = _measured_epochs(what, measured, epochs)
-    what.check([f"epoch {epoch + 1}: select" for epoch in range(len(epochs))], "epochs")
-    what.check([f"epoch {epoch + 1}: measure" for epoch in range(done)], "measurements")
-    table: Matrix | None = None
-    for epoch in range(max(done - 1, 0), len(selecting)):
-        table = what.begin() if epoch == 0 else what.checkpoint.table(epoch - 1)
-        if table is None:
-            raise MeasurementError(f"the table of epoch {epoch} is gone: the run cannot go on")
-        if epoch >= done:
-            if epoch < len(epochs):  # selected, kept, and not measured yet
-                chosen = Selection(tuple(epochs[epoch]), what.noise(2 * epoch).private)
-            else:
-                candidates = _fitting(what, epochs)
-                if not candidates:
-                    left = sum(selecting[epoch:]) + sum(map(sum, measuring[epoch:]))
-                    return Outcome(_some(measured), table, left)
-                size = len(measuring[epoch])
-                chosen = _select(what, table, candidates, size, epoch, selecting[epoch], total)
-                epochs = [*epochs, list(chosen.groups)]
-                step = f"epoch {epoch + 1}: select"
-                what.checkpoint.keep_epochs(epochs, partial(what.keep, step))
-            new = measure(
-                what.exact(),
-                chosen,
-                measuring[epoch],
-                accountant=what.pay(f"epoch {epoch + 1}: measure"),
-                noise=what.noise(2 * epoch + 1),
-                neighbours=what.neighbours,
-                rows=total,
-            )
-            measured = new if measured is None else measured + new
-            step = f"epoch {epoch + 1}: measure"
-            what.checkpoint.keep_measurements(measured, partial(what.keep, step))
-        made = what.checkpoint.table(epoch)
-        if made is None:
-            made = what.project(_some(measured), table, epoch)
-            what.checkpoint.keep_table(epoch, made)
-        table = made
-    if table is None:
-        raise MeasurementError("there are no epochs, and so there is no table")
-    return Outcome(_some(measured), table)
-
-
-def _some(measured: Measurements | None) -> Measurements:
-    """What was measured; before the end of the first epoch there is nothing."""
-    if measured is None:
-        raise MeasurementError("nothing was measured yet")
-    return measured
-
-
-def _measured_epochs(what: Run, total: Measurements | None, epochs: list[list[int]]) -> int:
-    """How many epochs were measured; groups are kept before they are, so one may be left.
-
-    What does not add up is refused: to measure again what was measured would be to draw twice
-    under one charge.
-    """
-    groups = [group for epoch in epochs for group in epoch]
-    known = range(what.workload.num_groups)
-    measured = 0 if total is None else total.workload.num_groups
-    done = len(epochs)
-    if measured < len(groups):
-        done -= 1
-    if (
-        len(set(groups)) < len(groups)
-        or any(group not in known for group in groups)
-        or sum(map(len, epochs[:done])) != measured
-        or (total is None and what.checkpoint.table(0) is not None)
-    ):
-        raise MeasurementError("the epochs, the measurements and the tables do not fit together")
-    return done
-
-
-def _select(
-    what: Run,
-    table: Matrix,
-    candidates: list[int],
-    k: int,
-    epoch: int,
-    units: int,
-    total: NoisyTotal | None,
-) -> Selection:
-    """The groups that a table answers worst."""
-    exact = what.exact()
-    return select_groups(
-        exact,
-        count(what.workload, table) / len(table),
-        exact.rows if total is None else total.rows,
-        candidates,
-        k,
-        units,
-        accountant=what.pay(f"epoch {epoch + 1}: select"),
-        noise=what.noise(2 * epoch),
-        neighbours=what.neighbours,
+    name: ClassVar[str] = "adaptive"
+    story: ClassVar[str] = (
+        "{searches} epochs of {queries_per_epoch}, selected by their error with noise of "
+        "{noise:,.3g} rows"
     )
 
+    def __post_init__(self) -> None:
+        for name in ("epochs", "queries_per_epoch"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), 1, 2**20, BudgetError))
+        share = fraction("selection_fraction", self.selection_fraction, BudgetError)
+        object.__setattr__(self, "selection_fraction", share)
 
-def _fitting(what: Run, epochs: list[list[int]]) -> list[int]:
-    """The groups not measured yet, that a table can be made of together with those that were."""
-    measured = {group for each in epochs for group in each}
-    candidates = [group for group in range(what.workload.num_groups) if group not in measured]
-    if what.why_infeasible is None:
-        return candidates
-    reasons = {group: what.why_infeasible([*sorted(measured), group]) for group in candidates}
-    fitting = [group for group in candidates if reasons[group] is None]
-    if not fitting:
-        words = (
-            f"none of the {len(candidates):,} groups that are left can be added to the "
-            f"{len(measured):,} that were measured: {reasons[candidates[0]]}"
+    def steps(self, task: Task) -> Steps:
+        """In each epoch: select, measure, project."""
+        selecting, measuring = self.allocate(task)
+        table = yield from begin()
+        known: list[int] = []
+        for epoch, units in enumerate(measuring):
+            groups = yield from select(
+                f"epoch {epoch + 1}: select",
+                _worst_answered(task, table, known, epoch),
+                size=len(units),
+                units=selecting[epoch],
+                stream=2 * epoch,
+            )
+            if not groups:
+                return
+            yield from measure(f"epoch {epoch + 1}: measure", groups, units, stream=2 * epoch + 1)
+            table = yield from project(epoch, table)
+            known = [*known, *groups]
+
+    def plan(self, task: Task) -> Plan:
+        """What a group gets if it is selected in the first epoch."""
+        selecting, measuring = self.allocate(task)
+        return Plan(
+            sum(selecting) + sum(map(sum, measuring)),
+            [measuring[0][0]] * task.workload.num_groups,
+            len(selecting),
+            selection_scale(selecting[0], len(measuring[0])),
+            (len(selecting) + 1) / 2 * self.queries_per_epoch,
         )
-        if not measured:
+
+    def allocate(self, task: Task) -> tuple[list[int], list[list[int]]]:
+        """What the selection of each epoch gets, and each of its measurements.
+
+        There are no more epochs than it takes to measure everything.
+        """
+        if (task.workload.units != 1).any():
+            raise BudgetError(
+                "the adaptive mechanism selects by errors of counts, and cannot select sums; "
+                "measure them one-shot"
+            )
+        sizes: list[int] = []
+        left = task.workload.num_groups
+        while left and len(sizes) < self.epochs:
+            sizes.append(min(self.queries_per_epoch, left))
+            left -= sizes[-1]
+        measuring = (1 - self.selection_fraction) / self.selection_fraction
+        weights = [*map(float, sizes), *([measuring] * sum(sizes))]
+        units = iter(task.budget.split(weights))
+        selecting = [next(units) for _ in sizes]
+        return selecting, [[next(units) for _ in range(size)] for size in sizes]
+
+    def check(self, projector: Projector, workload: Workload, external: Workload | None) -> None:
+        """Refuse where what may be selected cannot be fitted."""
+        everything = workload if external is None else workload + external
+        if not projector.limited:
+            # The largest groups that may be selected: whatever is selected is no larger.
+            most = min(self.epochs * self.queries_per_epoch, everything.num_groups)
+            largest = np.sort(np.argsort(-everything.group_sizes, kind="stable")[:most])
+            reason = projector.why_infeasible(everything.select(largest))
+            if reason is not None:
+                raise WorkloadError(f"{reason}. Ask less, take fewer epochs, or another projector")
+            return
+        if self.queries_per_epoch > 1:
+            # A part of what fits need not fit: groups are tried one by one.
+            raise WorkloadError(
+                f"the projector {projector.name!r} takes one query group an epoch; say "
+                "queries_per_epoch=1"
+            )
+        if projector.why_infeasible(everything) is None:
+            return
+        each = [workload.select([group]) for group in range(workload.num_groups)]
+        reasons = [
+            projector.why_infeasible(one if external is None else one + external) for one in each
+        ]
+        if all(reasons):
+            raise WorkloadError(f"no marginal alone is small enough: {reasons[0]}")
+
+    def fitted_together(self, few: Workload) -> Iterator[Workload]:
+        """All families, or any one of them."""
+        yield few
+        if few.num_groups > 1:
+            for group in range(few.num_groups):
+                yield few.select([group])
+
+
+def _worst_answered(
+    task: Task, table: Table, known: list[int], epoch: int
+) -> Callable[[], Candidates]:
+    """The groups not measured yet, to be selected by the largest error of a table's answers."""
+
+    def answers() -> NDArray[np.float64]:
+        shares: NDArray[np.float64] = count(task.workload, table.matrix) / len(table.matrix)
+        return shares
+
+    return lambda: Candidates(_feasible(task, known, epoch), answers)
+
+
+def _feasible(task: Task, known: list[int], epoch: int) -> list[int]:
+    """The groups not measured yet, of which a table can be made beside those that were."""
+    left = [group for group in range(task.workload.num_groups) if group not in set(known)]
+    if task.why_infeasible is None:
+        return left
+    reasons = {group: task.why_infeasible([*sorted(known), group]) for group in left}
+    feasible = [group for group in left if reasons[group] is None]
+    if not feasible:
+        words = (
+            f"none of the {len(left):,} groups that are left can be added to the "
+            f"{len(known):,} that were measured: {reasons[left[0]]}"
+        )
+        if not known:
             raise SearchError(words)
         warnings.warn(
-            f"the run ended after {len(epochs)} epochs and gave back what it had not spent; "
-            f"{words}. Take fewer epochs",
+            f"the run ended after {epoch} epochs and cancelled what it had not spent; {words}. "
+            "Take fewer epochs",
             EndedEarlyWarning,
             stacklevel=2,
         )
-    return fitting
+    return feasible

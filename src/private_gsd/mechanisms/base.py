@@ -1,182 +1,171 @@
-"""Terms: what a mechanism is told, what it leaves behind, and what it comes to.
-
-What was spent and learned is handed to a checkpoint before anything is made of it, so that a run
-that dies goes on from there. A step that was paid for and not kept is drawn again under the same
-charge: what it drew the first time died with the process, and the ledger sees to it that nobody
-keeps a second one (see ``privacy.runs``).
-"""
+"""The mechanism: how a budget is spent, as a frozen value that plans and yields its steps."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, get_args
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from private_gsd.errors import BudgetError
-from private_gsd.workloads.checks import whole
+import numpy as np
+
+from private_gsd.errors import WorkloadError
+from private_gsd.privacy.noise import gaussian_scale
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
-    from private_gsd.counting.exact import ExactCounts
-    from private_gsd.measurements.measurements import Measurements
-    from private_gsd.privacy.accountant import Accountant
+    from private_gsd.mechanisms.steps import Steps
     from private_gsd.privacy.budget import RhoBudget
-    from private_gsd.privacy.measuring import NoisyTotal
-    from private_gsd.privacy.noise import NoiseSource
+    from private_gsd.projection import Projector
     from private_gsd.workloads import Neighbours, Workload
 
-    Matrix = NDArray[np.float64]
-    Before = Callable[[str], object]
-
-Name = Literal["one-shot", "layered", "adaptive", "mst", "aim"]
-Split = Literal["half", "tenth"]
+# The share of the budget that measures the number of records, where that number is not public.
+COUNTING = 0.02
 
 
 class EndedEarlyWarning(UserWarning):
-    """An adaptive run ended before its last epoch, and gave back what it had not spent."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mechanism:
-    """How the budget is spent.
-
-    >>> Mechanism(name="adaptive", epochs=25, groups=2).split
-    'half'
-
-    Attributes:
-        name: "one-shot" measures every group once; "layered", too, and with most of the budget the
-            pairs of columns in marginals of more; "adaptive" measures, in each of some epochs, the
-            groups that the synthetic table so far answers worst; "mst" measures all columns and a
-            tree of pairs; "aim" all columns, and in rounds what is worth its noise.
-        epochs: Of the adaptive one, T in the paper.
-        groups: Of the adaptive one, how many groups are selected in an epoch, S in the paper.
-        split: Of the adaptive one, how much goes to selecting: "half", as in the paper (ρ/(2TS) to
-            each selection and each measurement), or a "tenth".
-    """
-
-    name: Name = "one-shot"
-    epochs: int = 25
-    groups: int = 1
-    split: Split = "half"
-
-    def __post_init__(self) -> None:
-        for name, known in (("name", Name), ("split", Split)):
-            if getattr(self, name) not in get_args(known):
-                words = " or ".join(repr(each) for each in get_args(known))
-                raise BudgetError(f"{name} must be {words}, not {getattr(self, name)!r}")
-        for name in ("epochs", "groups"):
-            object.__setattr__(self, name, whole(name, getattr(self, name), 1, 2**20))
-
-
-class Checkpoint(Protocol):
-    """What a run leaves behind as it goes on; everything it is given is kept when it returns."""
-
-    def measurements(self) -> Measurements | None:
-        """All that was measured, if anything was."""
-
-    def epochs(self) -> list[list[int]]:
-        """The groups that were selected, epoch by epoch; the last ones may not be measured."""
-
-    def table(self, epoch: int) -> Matrix | None:
-        """The synthetic table at the end of an epoch, if it was made; the last two are there."""
-
-    def total(self) -> NoisyTotal | None:
-        """The number of rows, if it was measured."""
-
-    def keep_total(self, total: NoisyTotal, before: Before) -> None:
-        """Keep the number of rows, once ``before`` was told its digest."""
-
-    def keep_epochs(self, epochs: list[list[int]], before: Before) -> None:
-        """Keep which groups were selected, once ``before`` was told the digest."""
-
-    def keep_measurements(self, measurements: Measurements, before: Before) -> None:
-        """Keep what was measured, once ``before`` was told the digest."""
-
-    def keep_table(self, epoch: int, table: Matrix) -> None:
-        """Keep a synthetic table."""
+    """An adaptive run ended before its last epoch and cancelled what it had not spent."""
 
 
 class WhyInfeasible(Protocol):
-    """Says why a table cannot be made of some groups together, if it cannot."""
+    """Says why a projector cannot make a table of some groups together; None if it can."""
 
     def __call__(self, groups: list[int], share: float = 1.0) -> str | None:
-        """By public facts alone.
+        """Look at public facts alone.
 
         Args:
-            groups: The groups.
-            share: How much of the size that a model may have they may take.
+            groups: The numbers of the groups.
+            share: The share of the largest allowed model that they may take.
         """
 
 
 @dataclass(frozen=True)
-class Run:
-    """What a mechanism needs to run.
+class Task:
+    """What a mechanism is to do. All of it is public.
 
     Attributes:
-        workload: What may be measured: the questions, and with "mst" and "aim" their parts (see
-            ``measurable``).
+        workload: The candidate queries: what may be measured (see ``Mechanism.candidates``).
+        target: The target workload: what the user asked for.
         budget: What may be spent.
-        exact: Gives the exact answers; asked only where data is needed, and then once.
-        pay: Gives the accountant of a step, by the step's name.
-        paid: Says what a step has paid, by its name; None where it has not.
-        noise: Gives the noise of a step, by the step's number.
-        project: Makes a table of measurements: from a table to begin with, and a number that says
-            which of the run's tables it is.
-        begin: The first table of an adaptive run.
-        keep: Takes down, by a step's name, the digest of what it learned; before it is seen.
-        check: Makes sure that some steps, by their names, are known to have kept what they learned,
-            and that the last of them kept what the checkpoint has: the "total", the "epochs" or the
-            "measurements".
-        checkpoint: What is left behind.
-        neighbours: Which tables count as neighbours.
-        why_infeasible: Says, where there are groups that a table cannot be made of together, why
-            some cannot. It looks at public facts alone, and such groups are not selected.
-        asked: The questions; by default all of the workload.
+        neighbours: The neighbour relation.
+        why_infeasible: Where a projector cannot take all groups together: says why not.
+        paid: What a step of this run has paid, by its name; None where it has not paid.
     """
 
     workload: Workload
+    target: Workload
     budget: RhoBudget
-    exact: Callable[[], ExactCounts]
-    pay: Callable[[str], Accountant]
-    paid: Callable[[str], int | None]
-    noise: Callable[[int], NoiseSource]
-    project: Callable[[Measurements, Matrix | None, int], Matrix]
-    begin: Callable[[], Matrix]
-    keep: Callable[[str, str], object]
-    check: Callable[[list[str], str], object]
-    checkpoint: Checkpoint
     neighbours: Neighbours = "replace-one"
     why_infeasible: WhyInfeasible | None = None
-    asked: Workload | None = None
+    paid: Callable[[str], int | None] = lambda _: None
 
 
-class Outcome(NamedTuple):
-    """What a run comes to.
-
-    Attributes:
-        measurements: All that was measured.
-        table: The synthetic table, encoded.
-        unspent: What was planned and not spent, where the run ended early.
-    """
-
-    measurements: Measurements
-    table: Matrix
-    unspent: int = 0
-
-
-class Expected(NamedTuple):
+class Plan(NamedTuple):
     """What a mechanism does with a budget, as far as that is known before.
 
     Attributes:
-        units: For each group that may be measured, what measuring it would get (the first time).
-        searches: How many tables are made, at most.
-        selecting: The scale of the noise that selecting adds to an error in rows; 0 where nothing
-            is selected.
+        total: What is spent at most, in units.
+        units: For each candidate group, what measuring it would get (the first time).
+        searches: The largest number of tables that are made.
+        selection_noise: The scale of the noise that a selection adds to an error in rows; 0 where
+            nothing is selected.
+        fitted_groups: The mean number of groups that a table is fitted to.
     """
 
+    total: int
     units: list[int]
     searches: int
-    selecting: float
+    selection_noise: float
+    fitted_groups: float
+
+
+class Mechanism(ABC):
+    """How a budget is spent. Subclasses are frozen dataclasses; their fields are their settings."""
+
+    name: ClassVar[str]
+    # One sentence for people who plan a release; nothing where all groups are measured.
+    story: ClassVar[str] = ""
+    # Whether all of its noise is Gaussian, so that the conversion "gdp" holds.
+    gaussian_noise_only: ClassVar[bool] = False
+
+    def candidates(self, target: Workload) -> Workload:
+        """The candidate queries for a target workload: what may be measured."""
+        return target
+
+    def certain(self, workload: Workload) -> Workload:
+        """The candidate queries that are taken for measured before the run."""
+        return workload
+
+    @abstractmethod
+    def plan(self, task: Task) -> Plan:
+        """What would be spent on what; refuses a budget that is too small."""
+
+    @abstractmethod
+    def steps(self, task: Task) -> Steps:
+        """The steps, from the first to the last."""
+
+    def check(self, projector: Projector, workload: Workload, external: Workload | None) -> None:
+        """Refuse candidate queries of which the projector could make no table.
+
+        Args:
+            projector: The projector.
+            workload: The candidate queries.
+            external: The queries of external measurements, which are used as well.
+        """
+        reason = projector.why_infeasible(workload if external is None else workload + external)
+        if reason is not None:
+            raise WorkloadError(
+                f"{reason}. Ask less, use the adaptive mechanism, which selects some of it, or "
+                "another projector"
+            )
+
+    def asks_feasibility(
+        self, projector: Projector, workload: Workload, external: Workload | None = None
+    ) -> bool:
+        """Whether a selection must ask the projector what it can take. See ``check``."""
+        del workload, external
+        return projector.limited
+
+    def fitted_together(self, few: Workload) -> Iterator[Workload]:
+        """The combinations of families that one table may be fitted to.
+
+        Args:
+            few: One group of each family.
+        """
+        yield few
+
+    def to_dict(self) -> dict[str, Any]:
+        """The name and the settings, for JSON."""
+        return {"name": self.name, **asdict(self)}  # type: ignore[call-overload]
+
+
+def reserved_for_counting(budget: RhoBudget, neighbours: Neighbours) -> tuple[int, RhoBudget]:
+    """What measuring the number of records gets, where it is not public, and the rest."""
+    if neighbours == "replace-one":
+        return 0, budget
+    counting, _ = budget.split([COUNTING, 1 - COUNTING])
+    return counting, replace(budget, units=budget.units - counting)
+
+
+def noise_scales(task: Task, units: Sequence[int]) -> NDArray[np.float64]:
+    """The standard deviation of the noise on a count of each candidate group, in rows.
+
+    Args:
+        task: The task.
+        units: What each group gets.
+    """
+    squares = task.workload.squared_sensitivities(task.neighbours).tolist()
+    pairs = list(zip(squares, units, strict=True))
+    how = task.budget.conversion
+    # What no neighbour can change (a table of one cell) is treated as if one could.
+    known = {pair: gaussian_scale(pair[0] or 1.0, pair[1], how) for pair in set(pairs)}
+    return np.array([known[pair] for pair in pairs])
+
+
+def plan_run(mechanism: Mechanism, task: Task) -> Plan:
+    """The plan of a whole run, the measurement of the number of records included."""
+    counting, rest = reserved_for_counting(task.budget, task.neighbours)
+    plan = mechanism.plan(replace(task, budget=rest))
+    return plan._replace(total=counting + plan.total)

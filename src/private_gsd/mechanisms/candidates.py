@@ -1,8 +1,8 @@
-"""Candidates: what MST and AIM may measure, from the questions; public, and found before all else.
+"""Candidate queries: what a mechanism may measure for a target workload. Found by public facts.
 
-Both measure marginals of columns that nobody need have asked for as such: every column by itself,
-pairs of a triple's columns. A part of a marginal has the parts of its tables, so that a numeric
-column keeps the ranges or the levels of the tree that the questions have for it.
+Layered, MST and AIM measure marginals that nobody asked for as such: every column by itself, pairs
+of a triple's columns. A part of a marginal has the parts of its tables, so that a numeric column
+keeps the ranges or the levels of the tree that the target workload has for it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from private_gsd.workloads import Marginals, Workload
 from private_gsd.workloads.tables import Marginal, tables_asked
 
 if TYPE_CHECKING:
-    from private_gsd.mechanisms.base import Mechanism
-    from private_gsd.projection import Projector
     from private_gsd.workloads.features import Feature
 
     Scope = tuple[int, ...]
@@ -31,68 +29,68 @@ if TYPE_CHECKING:
 MOST_PAIR_CELLS = 2**20
 # The parts of a marginal of more columns than this are not looked for.
 MOST_COLUMNS = 8
-SELECTIVE = ("mst", "aim")
-# Those that measure all they will in one step.
-AT_ONCE = ("one-shot", "layered")
 
 
-def measurable(mechanism: Mechanism, workload: Workload) -> Workload:
-    """What a mechanism may measure for some questions; single columns come first.
+def all_pairs(mechanism: str, target: Workload) -> Workload:
+    """Every column of the target workload, and every pair of them of at most so many cells."""
+    require_marginals(mechanism, target)
+    return _marginals(target, _pairs(target, _parts(target)))
 
-    One-shot and adaptive measure the questions themselves. Layered takes them and every pair of
-    columns that a marginal of more has. MST takes every column that they ask of,
-    and every pair of them (of at most so many cells). AIM takes the questions and all their parts.
-    """
-    if mechanism.name == "layered":
-        return _with_pairs(workload)
-    if mechanism.name not in SELECTIVE:
-        return workload
+
+def all_parts(mechanism: str, target: Workload) -> Workload:
+    """The target workload and all parts of its marginals; single columns come first."""
+    require_marginals(mechanism, target)
+    return _marginals(target, _parts(target))
+
+
+def with_pairs(workload: Workload) -> Workload:
+    """The target workload, and the pairs in its marginals of more columns, where not asked."""
+    asked = set(scopes_of(workload))
+    pairs: Parts = {}
     for family in workload.families:
         if not isinstance(family, Marginals):
+            continue
+        for group in family.groups:
+            if len(group.positions) < 3:
+                continue
+            for table in group.tables:
+                for pair in itertools.combinations(table, 2):
+                    scope = tuple(sorted(feature.position for feature in pair))
+                    if scope not in asked:
+                        pairs.setdefault(scope, {})[pair] = None
+    if not pairs:
+        return workload
+    groups = [Marginal(tuple(tables)) for tables in pairs.values()]
+    return workload + Workload(workload.schema, (Marginals(workload.schema, groups),))
+
+
+def require_marginals(mechanism: str, target: Workload) -> None:
+    """Refuse families that a mechanism cannot measure."""
+    for family in target.families:
+        if not isinstance(family, Marginals):
             raise WorkloadError(
-                f"the mechanism {mechanism.name!r} cannot measure "
+                f"the mechanism {mechanism!r} cannot measure "
                 f"{KINDS.get(type(family), type(family).__name__)} (such as {family.describe(0)}); "
                 "it measures marginals. Leave them out, or use the mechanism one-shot or adaptive"
             )
-    parts = _parts(workload)
-    if mechanism.name == "mst":
-        parts = _pairs(workload, parts)
+
+
+def _marginals(target: Workload, parts: Parts) -> Workload:
     ordered = sorted(parts, key=lambda scope: (len(scope), scope))
     groups = [Marginal(tuple(parts[scope])) for scope in ordered]
-    return Workload(workload.schema, (Marginals(workload.schema, groups),))
+    return Workload(target.schema, (Marginals(target.schema, groups),))
 
 
-def is_picky(
-    projector: Projector,
-    mechanism: Mechanism,
-    workload: Workload,
-    outside: Workload | None = None,
-) -> bool:
-    """Whether a selection must look at what a projector can take with what was measured.
-
-    Args:
-        projector: The projector.
-        mechanism: What selects.
-        workload: What may be measured.
-        outside: What was measured elsewhere, and is used as well.
-    """
-    if not projector.limited:
-        asked = workload if outside is None else workload + outside
-        return mechanism.name in SELECTIVE and projector.why_infeasible(asked) is not None
-    if mechanism.name != "mst" or outside is not None:
-        return True
-    # A graphical model of a tree has the cells of its pairs. If that fits of the tree with the most
-    # of them, it fits of any; and one look spares thousands.
+def largest_tree(workload: Workload) -> list[int]:
+    """The pairs of the spanning tree with the most cells."""
     sizes = Atoms.of(workload.schema, tables_asked(workload)).sizes
     scopes = scopes_of(workload)
-    columns = single_columns(workload)
     pairs = sorted(
-        range(columns, len(scopes)),
+        range(single_columns(workload), len(scopes)),
         key=lambda pair: -math.prod(sizes[place] for place in scopes[pair]),
     )
     trees = Trees()
-    largest = [pair for pair in pairs if trees.join(scopes[pair])]
-    return projector.why_infeasible(workload.select([*range(columns), *largest])) is not None
+    return [pair for pair in pairs if trees.join(scopes[pair])]
 
 
 def scopes_of(workload: Workload) -> list[Scope]:
@@ -125,27 +123,6 @@ def _parts(workload: Workload) -> Parts:
                         part = tuple(feature_of[place] for place in orders.get(scope, scope))
                         parts.setdefault(scope, {})[part] = None
     return parts
-
-
-def _with_pairs(workload: Workload) -> Workload:
-    """The questions, and the pairs in marginals of more columns that are not asked themselves."""
-    asked = set(scopes_of(workload))
-    pairs: Parts = {}
-    for family in workload.families:
-        if not isinstance(family, Marginals):
-            continue
-        for group in family.groups:
-            if len(group.positions) < 3:
-                continue
-            for table in group.tables:
-                for pair in itertools.combinations(table, 2):
-                    scope = tuple(sorted(feature.position for feature in pair))
-                    if scope not in asked:
-                        pairs.setdefault(scope, {})[pair] = None
-    if not pairs:
-        return workload
-    groups = [Marginal(tuple(tables)) for tables in pairs.values()]
-    return workload + Workload(workload.schema, (Marginals(workload.schema, groups),))
 
 
 def _orders(workload: Workload) -> list[Scope]:

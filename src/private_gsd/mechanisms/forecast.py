@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from private_gsd.mechanisms import SELECTIVE, count_and_rest, expected, single_columns
+from private_gsd.mechanisms.base import Plan, Task, noise_scales, plan_run, reserved_for_counting
 from private_gsd.privacy.budget import units_to_rho
 from private_gsd.privacy.noise import gaussian_scale
 from private_gsd.projection.denoising.denoise import rows_drawn
@@ -17,7 +17,7 @@ from private_gsd.system.memory import BASE, require_room
 from private_gsd.workloads import Conjunctions, Marginals
 
 if TYPE_CHECKING:
-    from private_gsd.mechanisms import Expected, Mechanism
+    from private_gsd.mechanisms.base import Mechanism
     from private_gsd.privacy.budget import RhoBudget
     from private_gsd.workloads import Neighbours, Workload
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SHOWN = 12
 # How often each row of the tables is visited that are drawn to denoise marginals, about: two at a
 # time, 15 or 25 sweeps, six or seven times, half of them for single columns alone.
-SMOOTHING_VISITS = 120
+DENOISING_SWEEPS = 120
 
 
 def require_memory(workload: Workload, rows: int) -> None:
@@ -88,39 +88,39 @@ class Forecast:
     """A run before it is made.
 
     Attributes:
-        workload: What may be measured: the questions, and with some mechanisms their parts.
-        mechanism: How the budget would be spent.
+        workload: The candidate queries: the target workload, and with some mechanisms its parts.
+        mechanism: The mechanism.
         budget: The budget.
-        neighbours: Which tables count as neighbours.
-        people: The number of rows of the table, which is public, or a public guess.
+        neighbours: The neighbour relation.
+        n_records: The number of records of the table, which is public, or a public guess.
         rows: The number of synthetic rows.
-        asked: The questions.
-        guessed: Whether the number of rows is a guess.
+        target: The target workload.
+        guessed: Whether the number of records is a guess.
     """
 
     workload: Workload
     mechanism: Mechanism
     budget: RhoBudget
     neighbours: Neighbours
-    people: int
+    n_records: int
     rows: int
-    asked: Workload
+    target: Workload
     guessed: bool = False
 
     @cached_property
-    def expected(self) -> Expected:
+    def plan(self) -> Plan:
         """What the mechanism would do."""
-        return expected(self.mechanism, self.workload, self.asked, self.budget, self.neighbours)
+        return plan_run(self.mechanism, self._task)
+
+    @property
+    def _task(self) -> Task:
+        return Task(self.workload, self.target, self.budget, self.neighbours)
 
     @property
     def groups(self) -> list[GroupForecast]:
         """Every group; where groups are selected, as it would be if it were selected."""
-        units = self.expected.units
-        squares = self.workload.squared_sensitivities(self.neighbours).tolist()
-        pairs = list(zip(squares, units, strict=True))
-        how = self.budget.conversion
-        known = {pair: gaussian_scale(pair[0] or 1.0, pair[1], how) for pair in set(pairs)}
-        scales = [known[pair] for pair in pairs]
+        units = self.plan.units
+        scales = noise_scales(self._task, units).tolist()
         units_of = self.workload.units.tolist()
         return [
             GroupForecast(
@@ -129,11 +129,11 @@ class Forecast:
                 units_to_rho(units[group]),
                 scales[group],
                 # How far from zero a normal variable is on average, and the largest of many.
-                scales[group] / units_of[group] * math.sqrt(2 / math.pi) / self.people,
+                scales[group] / units_of[group] * math.sqrt(2 / math.pi) / self.n_records,
                 scales[group]
                 / units_of[group]
                 * math.sqrt(2 * math.log(2 * int(queries)))
-                / self.people,
+                / self.n_records,
             )
             for group, queries in enumerate(self.workload.group_sizes)
         ]
@@ -141,17 +141,17 @@ class Forecast:
     @property
     def epochs(self) -> int:
         """How many searches the run makes; of AIM, at most."""
-        return self.expected.searches
+        return self.plan.searches
 
     @property
     def selecting(self) -> float:
         """The scale of the noise that selecting adds to an error in rows; 0 for one-shot."""
-        return self.expected.selecting
+        return self.plan.selection_noise
 
     @property
     def counting(self) -> float:
         """The noise on the number of rows; 0 where that is public."""
-        units, _ = count_and_rest(self.budget, self.neighbours)
+        units, _ = reserved_for_counting(self.budget, self.neighbours)
         return gaussian_scale(1.0, units, self.budget.conversion) if units else 0.0
 
     @property
@@ -170,16 +170,10 @@ class Forecast:
             else:
                 looks += 0.2 * float(family.group_sizes.sum()) * len(self.workload.schema)
         # A search fits what was measured so far: where groups are selected, few of all.
-        taken = float(self.workload.num_groups)
-        if self.mechanism.name == "adaptive":
-            taken = (self.epochs + 1) / 2 * self.mechanism.groups
-        elif self.mechanism.name in SELECTIVE:
-            columns = single_columns(self.workload)
-            taken = columns + (columns if self.mechanism.name == "mst" else self.epochs / 2)
-        share = min(taken / self.workload.num_groups, 1.0)
+        share = min(self.plan.fitted_groups / self.workload.num_groups, 1.0)
         visits = 20 * self.rows
         if any(isinstance(family, Marginals) for family in self.workload.families):
-            visits += SMOOTHING_VISITS * self._rows_drawn
+            visits += DENOISING_SWEEPS * self._rows_drawn
         return 0.1 * self.epochs + visits * looks * 8e-9 * share * self.epochs
 
     @property
@@ -223,7 +217,7 @@ class Forecast:
     def document(self) -> dict[str, object]:
         """For JSON."""
         return {
-            "rows": self.people,
+            "rows": self.n_records,
             "rows_are_a_guess": self.guessed,
             "queries": self.workload.size,
             "groups": [group._asdict() for group in self.groups],

@@ -1,197 +1,159 @@
 """MST: all columns, and the pairs of a maximum spanning tree that is selected privately.
 
 After McKenna, Miklau and Sheldon, "Winning the NIST Contest" (2021). A third of the budget measures
-every column that the questions ask of, with the same noise; a third selects pairs, one by one, by
-the exponential mechanism; a third measures these. A pair's score is the L1 distance, in rows,
-between its true marginal and the one that it would have if its columns were independent, with the
-shares that were measured; pairs that would close a cycle are left out, so that d - 1 pairs make a
-tree. What is measured is then projected, once. With the projector "pgm" it is MST.
+every column of the target workload, with the same noise; a third selects pairs, one by one, by the
+exponential mechanism; a third measures these pairs. The score of a pair is the L1 distance, in
+rows, between its true marginal and the marginal that it would have if its columns were independent,
+with the shares that were measured. Pairs that would close a cycle are left out, so that d - 1 pairs
+make a tree. One table is made of all measurements. With the projector "pgm" this is MST.
 
-Rare values of a column are not joined to one, as the winner of the contest did it: the domain stays
-the schema's. What a projector could not take with what was selected (``why_infeasible``, public) is
-left out too; if pairs run out, the tree is smaller, and measuring gets what selecting did not
-spend.
+Rare values of a column are not merged, as the winner of the contest did: the domain stays the
+schema's. Pairs that the projector could not take beside what was selected are left out too. If
+pairs run out, the tree is smaller, and measuring gets what selecting did not spend.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from private_gsd.errors import MeasurementError, of_kind
-from private_gsd.measurements.measurements import measure
-from private_gsd.mechanisms.base import Expected, Outcome
-from private_gsd.mechanisms.candidates import scopes_of, single_columns
-from private_gsd.privacy.measuring import Selection, select_by_distance
+from private_gsd.errors import MeasurementError, WorkloadError, of_kind
+from private_gsd.mechanisms.base import Plan
+from private_gsd.mechanisms.candidates import all_pairs, largest_tree, scopes_of, single_columns
+from private_gsd.mechanisms.columns_first import COLUMNS, ColumnsFirst, equal_noise
+from private_gsd.mechanisms.steps import Candidates, measure, project, select
 from private_gsd.privacy.noise import selection_scale
 from private_gsd.projection.denoising.chow_liu import Trees
 from private_gsd.workloads import Marginals
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
     from private_gsd.measurements.measurements import Measurements
-    from private_gsd.mechanisms.base import Run
-    from private_gsd.privacy.budget import RhoBudget
-    from private_gsd.privacy.measuring import NoisyTotal
-    from private_gsd.workloads import Neighbours, Workload
-
-FIRST = "columns: measure"
-LAST = "pairs: measure"
+    from private_gsd.mechanisms.base import Task
+    from private_gsd.mechanisms.steps import Steps
+    from private_gsd.projection import Projector
+    from private_gsd.workloads import Workload
 
 
-def run_mst(what: Run, total: NoisyTotal | None) -> Outcome:
-    """Measure columns, select a tree, measure its pairs, project."""
-    measured = measured_columns(what, total, what.budget.units // 3)
-    number = single_columns(what.workload)
-    epochs = what.checkpoint.epochs()
-    if any(len(epoch) != 1 for epoch in epochs):
-        raise MeasurementError("the pairs that were selected are no tree")
-    chosen = [group for (group,) in epochs]
-    what.check([_step(place) for place in range(len(chosen))], "epochs")
-    if measured.workload.num_groups == number:
-        what.check([FIRST], "measurements")
-        chosen = _select_tree(what, total, measured, chosen)
-        columns, selecting = columns_and_selecting(what.workload, what.budget)
-        rest = what.budget.units - columns - len(chosen) * selecting
-        pairs = measure(
-            what.exact(),
-            Selection(tuple(chosen), what.noise(1).private),
-            equal_noise(what.workload, what.budget, rest, chosen, what.neighbours),
-            accountant=what.pay(LAST),
-            noise=what.noise(len(what.workload.group_sizes)),
-            neighbours=what.neighbours,
-            rows=total,
+@dataclass(frozen=True)
+class MST(ColumnsFirst):
+    """Measures all columns, and the pairs of a spanning tree that it selects."""
+
+    name: ClassVar[str] = "mst"
+    story: ClassVar[str] = (
+        "all columns are measured, and a tree of pairs that is selected by their distance from "
+        "independent columns, with noise of {noise:,.3g} rows on their distance"
+    )
+
+    def candidates(self, target: Workload) -> Workload:
+        """Every column of the target workload, and every pair of them that is not too large."""
+        return all_pairs(self.name, target)
+
+    def steps(self, task: Task) -> Steps:
+        """Measure columns, select a tree, measure its pairs, project."""
+        columns, selecting = self.allocate(task)
+        singles = list(range(single_columns(task.workload)))
+        units = equal_noise(task, columns, singles)
+        measured = yield from measure(COLUMNS, singles, units, stream=0)
+        tree: list[int] = []
+        while True:
+            number = len(tree) + 1
+            edges = _edges(task, measured, tree)
+            groups = yield from select(
+                f"pair {number}: select", edges, units=selecting, stream=number
+            )
+            if not groups:
+                break
+            tree = [*tree, *groups]
+        if not tree:
+            raise MeasurementError("no pair of columns can be added to the columns")
+        rest = task.budget.units - columns - len(tree) * selecting
+        last = task.workload.num_groups
+        yield from measure("pairs: measure", tree, equal_noise(task, rest, tree), stream=last)
+        yield from project(0)
+
+    def plan(self, task: Task) -> Plan:
+        """What columns get, and each pair if it is selected."""
+        number = single_columns(task.workload)
+        columns, selecting = self.allocate(task)
+        edges = tree_size(task.workload)
+        rest = (task.budget.units - columns - edges * selecting) // edges
+        squares = task.workload.squared_sensitivities(task.neighbours)
+        return Plan(
+            task.budget.units,
+            equal_noise(task, columns, list(range(number)))
+            + [rest] * (task.workload.num_groups - number),
+            1,
+            selection_scale(selecting, 1, int(max(squares[number:].max(), 1))),
+            2 * number,
         )
-        measured = measured + pairs
-        what.checkpoint.keep_measurements(measured, partial(what.keep, LAST))
-    elif measured.workload.num_groups == number + len(chosen):
-        what.check([FIRST, LAST], "measurements")
-    else:
-        raise MeasurementError("the pairs and the measurements do not fit together")
-    table = what.checkpoint.table(0)
-    if table is None:
-        table = what.project(measured, None, 0)
-        what.checkpoint.keep_table(0, table)
-    return Outcome(measured, table)
+
+    def allocate(self, task: Task) -> tuple[int, int]:
+        """What all columns get together, and what each selection gets."""
+        edges = tree_size(task.workload)
+        columns = task.budget.units // 3
+        replace(task.budget, units=columns).split([1.0] * edges)  # a budget that is too small is refused
+        return columns, columns // edges
+
+    def check(self, projector: Projector, workload: Workload, external: Workload | None) -> None:
+        """Refuse where not even all columns fit, or no pair beside them."""
+        super().check(projector, workload, external)
+        if not self.asks_feasibility(projector, workload):
+            return
+        columns = range(single_columns(workload))
+        reason = None
+        for pair in range(len(columns), workload.num_groups):
+            some = workload.select([*columns, pair])
+            reason = projector.why_infeasible(some if external is None else some + external)
+            if reason is None:
+                return
+        if reason is not None:
+            raise WorkloadError(f"{reason}. Ask less, or use another projector")
+
+    def asks_feasibility(
+        self, projector: Projector, workload: Workload, external: Workload | None = None
+    ) -> bool:
+        """Not where the largest tree fits: one look spares thousands."""
+        if not projector.limited or external is not None:
+            return super().asks_feasibility(projector, workload, external)
+        # A graphical model of a tree has the cells of its pairs: if the tree with the most cells
+        # fits, every tree does.
+        largest = largest_tree(workload)
+        columns = range(single_columns(workload))
+        return projector.why_infeasible(workload.select([*columns, *largest])) is not None
 
 
-def expect_mst(workload: Workload, budget: RhoBudget, neighbours: Neighbours) -> Expected:
-    """What columns get, and each pair if it is selected."""
-    number = single_columns(workload)
-    columns, selecting = columns_and_selecting(workload, budget)
-    singles = list(range(number))
-    edges = tree_size(workload)
-    rest = (budget.units - columns - edges * selecting) // edges
-    squares = workload.squared_sensitivities(neighbours)
-    return Expected(
-        equal_noise(workload, budget, columns, singles, neighbours)
-        + [rest] * (workload.num_groups - number),
-        1,
-        selection_scale(selecting, 1, int(max(squares[number:].max(), 1))),
-    )
+def _edges(task: Task, measured: Measurements, tree: list[int]) -> Callable[[], Candidates]:
+    """The pairs that close no cycle, to be selected by their distance from independence."""
+    scopes = scopes_of(task.workload)
+    number = single_columns(task.workload)
+    trees = Trees()
+    for group in tree:
+        if group < number or not trees.join(scopes[group]):
+            raise MeasurementError("the pairs that were selected are no tree")
 
+    def edges() -> Candidates:
+        groups = [g for g in range(number, task.workload.num_groups) if trees.apart(scopes[g])]
+        if task.why_infeasible is not None:
+            known = [*range(number), *tree]
+            groups = [g for g in groups if task.why_infeasible([*known, g]) is None]
+        return Candidates(
+            groups, lambda: independent_shares(task.workload, measured), distance=True
+        )
 
-def measured_columns(what: Run, total: NoisyTotal | None, units: int) -> Measurements:
-    """All single columns, measured with the same noise, or as they were; what AIM begins with."""
-    measured = what.checkpoint.measurements()
-    if measured is not None:
-        if what.paid(FIRST) != units:
-            raise MeasurementError("the measurements were not paid for as this run would pay")
-        return measured
-    if what.checkpoint.epochs() or what.checkpoint.table(0) is not None:
-        raise MeasurementError("the measurements are gone, and what was made of them is there")
-    singles = list(range(single_columns(what.workload)))
-    measured = measure(
-        what.exact(),
-        singles,
-        equal_noise(what.workload, what.budget, units, singles, what.neighbours),
-        accountant=what.pay(FIRST),
-        noise=what.noise(0),
-        neighbours=what.neighbours,
-        rows=total,
-    )
-    what.checkpoint.keep_measurements(measured, partial(what.keep, FIRST))
-    return measured
-
-
-def equal_noise(
-    workload: Workload,
-    budget: RhoBudget,
-    units: int,
-    groups: Sequence[int],
-    neighbours: Neighbours,
-) -> list[int]:
-    """All of some units for some groups, so that their counts get the same noise."""
-    squares = workload.squared_sensitivities(neighbours)[list(groups)]
-    parts = replace(budget, units=units).split(np.where(squares > 0, squares, 1.0).tolist())
-    parts[-1] += units - sum(parts)  # what rounding down has left
-    return parts
-
-
-def columns_and_selecting(workload: Workload, budget: RhoBudget) -> tuple[int, int]:
-    """What all columns get together, and what each selection gets."""
-    edges = tree_size(workload)
-    columns = budget.units // 3
-    replace(budget, units=columns).split([1.0] * edges)  # a budget too small says so
-    return columns, columns // edges
+    return edges
 
 
 def tree_size(workload: Workload) -> int:
-    """How many pairs a spanning tree has, or a forest where the pairs do not join all columns."""
+    """The number of pairs in a spanning tree, or in a forest where pairs do not join all columns."""
     trees = Trees()
     return sum(trees.join(scope) for scope in scopes_of(workload) if len(scope) == 2)
-
-
-def _step(place: int) -> str:
-    return f"pair {place + 1}: select"
-
-
-def _select_tree(
-    what: Run, total: NoisyTotal | None, measured: Measurements, chosen: list[int]
-) -> list[int]:
-    """Select pairs until they join all columns, each kept before the next is selected."""
-    workload = what.workload
-    scopes = scopes_of(workload)
-    number = single_columns(workload)
-    _, selecting = columns_and_selecting(workload, what.budget)
-    shares = independent_shares(workload, measured)
-    trees = Trees()
-    for group in chosen:
-        if group not in range(number, workload.num_groups) or not trees.join(scopes[group]):
-            raise MeasurementError("the pairs that were selected are no tree")
-    while True:
-        candidates = [g for g in range(number, workload.num_groups) if trees.apart(scopes[g])]
-        if what.why_infeasible is not None:
-            known = [*range(number), *chosen]
-            candidates = [g for g in candidates if what.why_infeasible([*known, g]) is None]
-        if not candidates:
-            if not chosen:
-                raise MeasurementError("no pair of columns can be added to the columns")
-            return chosen
-        exact = what.exact()
-        place = len(chosen)
-        selection = select_by_distance(
-            exact,
-            shares,
-            exact.rows if total is None else total.rows,
-            candidates,
-            1,
-            selecting,
-            accountant=what.pay(_step(place)),
-            noise=what.noise(1 + place),
-            neighbours=what.neighbours,
-        )
-        chosen = [*chosen, *selection.groups]
-        trees.join(scopes[chosen[-1]])
-        epochs = [[group] for group in chosen]
-        what.checkpoint.keep_epochs(epochs, partial(what.keep, _step(place)))
 
 
 def independent_shares(workload: Workload, measured: Measurements) -> NDArray[np.float64]:
@@ -201,7 +163,8 @@ def independent_shares(workload: Workload, measured: Measurements) -> NDArray[np
     for group, begin in zip(family.groups, measured.workload.offsets.tolist(), strict=False):
         ends = np.cumsum([0, *(table[0].size for table in group.tables)]) + begin
         for (feature,), (first, last) in zip(group.tables, pairwise(ends.tolist()), strict=True):
-            noisy[feature] = nearest_chances(measured.shares[first:last], whole=not feature.has_gap)
+            shares = measured.shares[first:last]
+            noisy[feature] = nearest_probabilities(shares, exhaustive=not feature.has_gap)
     found = []
     questions = of_kind(Marginals, workload.families[0])
     for group in questions.groups:
@@ -213,13 +176,20 @@ def independent_shares(workload: Workload, measured: Measurements) -> NDArray[np
     return np.minimum(np.concatenate(found), 1.0)
 
 
-def nearest_chances(shares: NDArray[np.float64], *, whole: bool) -> NDArray[np.float64]:
-    """The chances nearest to noisy shares: none below 0, together 1, or where not whole at most."""
+def nearest_probabilities(
+    shares: NDArray[np.float64], *, exhaustive: bool
+) -> NDArray[np.float64]:
+    """The probabilities nearest to noisy shares.
+
+    Args:
+        shares: The noisy shares.
+        exhaustive: Whether the probabilities add up to 1; otherwise they add up to 1 at most.
+    """
     clipped = np.maximum(shares, 0.0)
-    if not whole and clipped.sum() <= 1:
+    if not exhaustive and clipped.sum() <= 1:
         return clipped
     ordered = np.sort(shares)[::-1]
     excess = (np.cumsum(ordered) - 1) / np.arange(1, len(shares) + 1)
     last = np.flatnonzero(ordered > excess)[-1]
-    chances: NDArray[np.float64] = np.maximum(shares - excess[last], 0.0)
-    return chances
+    probabilities: NDArray[np.float64] = np.maximum(shares - excess[last], 0.0)
+    return probabilities

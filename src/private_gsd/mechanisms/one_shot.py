@@ -1,51 +1,77 @@
-"""One-shot: every group is measured once, and a table is made of all.
+"""One-shot: every group is measured once, with the same noise, and a table is made of all.
 
-Layered is the same with more to measure (``candidates``): pairs of columns get most of the budget,
-and marginals of more the rest. Noise drowns what three columns have in common long before it drowns
-pairs, and triples that are measured alone tell less of their pairs than these do themselves.
+Layered is one-shot with more to measure: pairs of columns get most of the budget, and marginals of
+three columns or more get the rest. Noise hides what three columns have in common long before it
+hides pairs, and a triple that is measured alone says less of its pairs than the pairs themselves.
 """
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from private_gsd.errors import MeasurementError
-from private_gsd.measurements.measurements import measure
-from private_gsd.mechanisms.base import Outcome
+from private_gsd.mechanisms.base import Mechanism, Plan
+from private_gsd.mechanisms.candidates import with_pairs
+from private_gsd.mechanisms.steps import measure, project
 from private_gsd.privacy.allocation import plan_one_shot
 from private_gsd.workloads import Marginals
 
 if TYPE_CHECKING:
-    from private_gsd.mechanisms.base import Mechanism, Run
-    from private_gsd.privacy.allocation import Plan
-    from private_gsd.privacy.budget import RhoBudget
-    from private_gsd.privacy.measuring import NoisyTotal
-    from private_gsd.workloads import Neighbours, Workload
+    from numpy.typing import NDArray
 
-# What marginals of three columns or more get of the budget, where others are measured, too.
+    from private_gsd.mechanisms.base import Task
+    from private_gsd.mechanisms.steps import Steps
+    from private_gsd.privacy.allocation import Plan as Allocation
+    from private_gsd.workloads import Workload
+
+# The share of the budget that marginals of three columns or more get, where pairs are measured too.
 UPPER = 0.2
 
 
-def plan_of(
-    mechanism: Mechanism,
-    workload: Workload,
-    budget: RhoBudget,
-    neighbours: Neighbours = "replace-one",
-) -> Plan:
-    """What each group gets of the budget: the same noise on all, or on all of a layer.
+@dataclass(frozen=True)
+class OneShot(Mechanism):
+    """Measures every query group once, with the same noise on all."""
 
-    Args:
-        mechanism: "one-shot" or "layered".
-        workload: What is measured (see ``measurable``).
-        budget: What there is to spend.
-        neighbours: Which tables count as neighbours.
-    """
-    if mechanism.name == "one-shot":
-        return plan_one_shot(workload, budget, neighbours=neighbours)
-    upper = np.concatenate(
+    name: ClassVar[str] = "one-shot"
+    gaussian_noise_only: ClassVar[bool] = True
+
+    def steps(self, task: Task) -> Steps:
+        """Measure all groups, and project."""
+        units = self.allocate(task).units
+        yield from measure("measure", range(task.workload.num_groups), units, stream=0)
+        yield from project(0)
+
+    def plan(self, task: Task) -> Plan:
+        """Every group gets its part."""
+        units = self.allocate(task).units
+        return Plan(sum(units), units, 1, 0.0, task.workload.num_groups)
+
+    def allocate(self, task: Task) -> Allocation:
+        """How the budget is split over the groups."""
+        return plan_one_shot(task.workload, task.budget, neighbours=task.neighbours)
+
+
+@dataclass(frozen=True)
+class Layered(OneShot):
+    """Measures pairs of columns with most of the budget, and marginals of more with the rest."""
+
+    name: ClassVar[str] = "layered"
+
+    def candidates(self, target: Workload) -> Workload:
+        """The target workload, and the pairs in its marginals of three columns or more."""
+        return with_pairs(target)
+
+    def allocate(self, task: Task) -> Allocation:
+        """How the budget is split: the same noise on all groups of a layer."""
+        layers = (_upper(task.workload), UPPER)
+        return plan_one_shot(task.workload, task.budget, neighbours=task.neighbours, layers=layers)
+
+
+def _upper(workload: Workload) -> NDArray[np.bool_]:
+    """For each group, whether it is a marginal of three columns or more."""
+    return np.concatenate(
         [
             [len(group.positions) > 2 for group in family.groups]
             if isinstance(family, Marginals)
@@ -53,30 +79,3 @@ def plan_of(
             for family in workload.families
         ]
     )
-    return plan_one_shot(workload, budget, neighbours=neighbours, layers=(upper, UPPER))
-
-
-def run_one_shot(mechanism: Mechanism, what: Run, total: NoisyTotal | None) -> Outcome:
-    """Measure everything, and project once."""
-    measured = what.checkpoint.measurements()
-    if measured is None and what.checkpoint.table(0) is not None:
-        raise MeasurementError("the measurements are gone, and a table of them is there")
-    if measured is None:
-        plan = plan_of(mechanism, what.workload, what.budget, what.neighbours)
-        measured = measure(
-            what.exact(),
-            range(what.workload.num_groups),
-            plan.units,
-            accountant=what.pay("measure"),
-            noise=what.noise(0),
-            neighbours=what.neighbours,
-            rows=total,
-        )
-        what.checkpoint.keep_measurements(measured, partial(what.keep, "measure"))
-    else:
-        what.check(["measure"], "measurements")
-    table = what.checkpoint.table(0)
-    if table is None:
-        table = what.project(measured, None, 0)
-        what.checkpoint.keep_table(0, table)
-    return Outcome(measured, table)

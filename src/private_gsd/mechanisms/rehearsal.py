@@ -1,6 +1,6 @@
-"""Rehearsing: what a run will need is loaded or compiled before anything is paid for.
+"""Rehearsal: what a run will need is loaded or compiled before anything is paid for.
 
-Kernels are the same for all queries of a kind. So one query of each kind is taken, with made-up
+Kernels are the same for all queries of a family. So one group of each family is taken, with made-up
 answers: neither the data nor its size is looked at.
 """
 
@@ -16,7 +16,7 @@ from private_gsd.measurements.measurements import Measurements
 from private_gsd.projection.domain import columns_of, random_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from private_gsd.mechanisms.base import Mechanism
     from private_gsd.workloads import Workload
@@ -31,14 +31,14 @@ def rehearse(
     """Prepare all searches of a run, and the counting between them.
 
     Args:
-        mechanism: How the budget is spent.
-        workload: What may be measured.
+        mechanism: The mechanism.
+        workload: The candidate queries.
         prepare: Prepares a search for such measurements.
-        beside: What is known without being measured.
+        beside: Queries of what is known without being measured.
     """
-    few = one_of_each_kind(workload)
-    known = None if beside is None else one_of_each_kind(beside)
-    for asked in measured_together(mechanism, few):
+    few = one_of_each_family(workload)
+    known = None if beside is None else one_of_each_family(beside)
+    for asked in mechanism.fitted_together(few):
         everything = asked if known is None else asked + known
         prepare(
             Measurements(
@@ -57,15 +57,7 @@ def rehearse(
         count(few, matrix)
 
 
-def one_of_each_kind(workload: Workload) -> Workload:
+def one_of_each_family(workload: Workload) -> Workload:
     """The first group of each family."""
     sizes = [len(family.group_sizes) for family in workload.families]
     return workload.select(np.cumsum([0, *sizes[:-1]]))
-
-
-def measured_together(mechanism: Mechanism, workload: Workload) -> Iterator[Workload]:
-    """The kinds of queries that a search may be for: all, or any one where groups are selected."""
-    yield workload
-    if mechanism.name == "adaptive" and workload.num_groups > 1:
-        for group in range(workload.num_groups):
-            yield workload.select([group])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_gsd.errors import WorkloadError, did_you_mean
+from private_gsd.errors import GsdError, WorkloadError, did_you_mean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -15,16 +16,27 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
 
 
-def whole(name: str, value: Any, low: int, high: int) -> int:
-    """A whole number of any make between two bounds."""
+def whole(
+    name: str, value: Any, low: int, high: int, error: type[GsdError] = WorkloadError
+) -> int:
+    """A whole number of any type between two bounds."""
     try:
         number = operator.index(value)
     except TypeError:
         number = low - 1
     if isinstance(value, bool) or not low <= number <= high:
-        raise WorkloadError(
-            f"{name} must be a whole number from {low:,} to {high:,}, not {value!r}"
-        )
+        raise error(f"{name} must be a whole number from {low:,} to {high:,}, not {value!r:.80}")
+    return number
+
+
+def fraction(name: str, value: Any, error: type[GsdError] = WorkloadError) -> float:
+    """A number of any type between 0 and 1, both excluded."""
+    try:
+        number = math.nan if isinstance(value, bool | str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not 0 < number < 1:
+        raise error(f"{name} must be a number between 0 and 1, not {value!r:.80}")
     return number
 
 

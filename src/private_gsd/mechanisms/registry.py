@@ -1,0 +1,72 @@
+"""The registry of mechanisms. A new mechanism is one file, and one line here."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from private_gsd.errors import BudgetError, did_you_mean
+from private_gsd.mechanisms.adaptive import Adaptive
+from private_gsd.mechanisms.aim import AIM
+from private_gsd.mechanisms.base import Mechanism
+from private_gsd.mechanisms.mst import MST
+from private_gsd.mechanisms.one_shot import Layered, OneShot
+
+if TYPE_CHECKING:
+    from private_gsd.privacy.budget import Conversion
+
+MECHANISMS: dict[str, type[Mechanism]] = {
+    each.name: each for each in (OneShot, Layered, Adaptive, MST, AIM)
+}
+# The choice is the program's, from public facts: one-shot or layered.
+AUTO = "auto"
+
+
+def mechanism_of(given: Any) -> Mechanism | None:
+    """The mechanism that a name stands for, or the mechanism itself; None for "auto".
+
+    >>> mechanism_of("adaptive")
+    Adaptive(epochs=25, queries_per_epoch=1, selection_fraction=0.5)
+    """
+    if isinstance(given, Mechanism):
+        return given
+    if given == AUTO:
+        return None
+    if isinstance(given, str) and given in MECHANISMS:
+        return MECHANISMS[given]()
+    names = ", ".join(repr(name) for name in (AUTO, *MECHANISMS))
+    hint = did_you_mean(str(given), [AUTO, *MECHANISMS]) if isinstance(given, str) else ""
+    raise BudgetError(f"mechanism must be one of {names}, or a Mechanism, not {given!r:.80}{hint}")
+
+
+def mechanism_from_dict(document: Any) -> Mechanism:
+    """The mechanism that ``Mechanism.to_dict`` gave."""
+    settings = dict(document)
+    kind = MECHANISMS[settings.pop("name")]
+    known = {each.name for each in fields(kind)}  # type: ignore[arg-type]
+    if set(settings) != known:
+        raise BudgetError(f"the settings of {kind.name} are {sorted(known)}, not {settings!r:.80}")
+    return kind(**settings)
+
+
+def conversion_of(mechanism: Mechanism | None) -> Conversion:
+    """The conversion that states least ε for what a mechanism spends."""
+    return "gaussian" if mechanism is None or mechanism.gaussian_noise_only else "tight"
+
+
+def check_conversion(
+    conversion: str, mechanism: Mechanism | None, where: str = "the budget has"
+) -> None:
+    """Refuse a mechanism for which the conversion does not hold.
+
+    Args:
+        conversion: From ρ to (ε, δ).
+        mechanism: The mechanism; None for "auto".
+        where: What has the conversion, in words.
+    """
+    if mechanism is not None and conversion == "gaussian" != conversion_of(mechanism):
+        raise BudgetError(
+            f"{where} the conversion 'gaussian', which is of Gaussian noise alone, and the "
+            f"mechanism {mechanism.name!r} selects with other noise; use one-shot or layered, or, "
+            "for a table of which nothing was released yet, a ledger with the conversion 'tight'"
+        )
