@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import dp_accounting
+import numpy as np
 import opendp.prelude as dp
 import pytest
 from dp_accounting.rdp import RdpAccountant
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 from private_gsd.errors import BudgetError
 from private_gsd.privacy.budget import (
     UNITS_PER_RHO,
+    Budget,
     RhoBudget,
     default_delta,
     epsilon_of,
@@ -109,8 +112,13 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     ),
     *(
         (lambda d=d: RhoBudget.from_epsilon(1, d), "delta must be more than 0 and less than 1")
-        for d in (0, 1, 1.5, -0.1, math.nan, "x", False, 1e-310, 1 - 1e-16)
+        for d in (0, 1, 1.5, -0.1, math.nan, 1e-310, 1 - 1e-16)
     ),
+    *(
+        (lambda d=d: RhoBudget.from_epsilon(1, d), "delta must be a number")
+        for d in ("x", False, None)
+    ),
+    (lambda: RhoBudget.from_epsilon(10**400, 1e-9), "epsilon must be more than 0 and finite"),
     *((lambda r=r: RhoBudget.from_rho(r, 1e-9), "rho") for r in (math.nan, math.inf, "1")),
     (lambda: RhoBudget.from_rho(0, 1e-9), "the budget is empty"),
     (lambda: RhoBudget.from_rho(5000, 1e-9), "nobody is protected"),
@@ -150,3 +158,92 @@ def test_one_bound_and_one_message(conversion: Any, delta: float) -> None:
 def test_large_weights_do_not_overflow() -> None:
     budget = RhoBudget.from_rho(1.0, 1e-9)
     assert budget.split([1e308, 1e308]) == [budget.units // 2] * 2
+
+
+def test_a_stated_budget_takes_numbers_of_any_make() -> None:
+    makes: list[Any] = [1, 1.0, np.int64(1), np.float32(1), np.float64(1)]
+    budgets = [Budget(epsilon, np.float64(1e-9)) for epsilon in makes]
+    assert set(budgets) == {Budget(1.0, 1e-9)}
+    assert {(type(each.epsilon), type(each.delta)) for each in budgets} == {(float, float)}
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [Budget(1), Budget(np.float64(0.5), 1e-9, "add-remove", "paper")],
+)
+def test_a_stated_budget_goes_through_json(budget: Budget) -> None:
+    assert Budget.from_dict(json.loads(json.dumps(budget.to_dict()))) == budget
+
+
+WRONG_STATEMENTS: list[tuple[dict[str, Any], str]] = [
+    *(
+        ({"epsilon": epsilon}, message)
+        for epsilon, message in (
+            ("1", "epsilon must be a number, not '1'"),
+            (True, "epsilon must be a number, not True"),
+            (None, "epsilon must be a number, not None"),
+            (np.bool_(True), "epsilon must be a number"),
+            (math.nan, "epsilon must be more than 0 and finite, not nan"),
+            (math.inf, "epsilon must be more than 0 and finite, not inf"),
+            (10**400, "epsilon must be more than 0 and finite"),
+            (0, "epsilon must be more than 0 and finite, not 0"),
+            (-1.5, "epsilon must be more than 0 and finite, not -1.5"),
+        )
+    ),
+    *(({"epsilon": 1, "delta": delta}, "delta must be") for delta in (0, 1, -1, math.nan, "0.1")),
+    ({"epsilon": 1, "neighbours": "replace"}, "'add-remove', not 'replace' (did you mean 'rep"),
+    ({"epsilon": 1, "neighbours": ["replace-one"]}, "neighbours must be 'replace-one' or"),
+    ({"epsilon": 1, "conversion": "papr"}, "not 'papr' (did you mean 'paper'?)"),
+    ({"epsilon": 1, "conversion": 3}, "conversion must be"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), WRONG_STATEMENTS)
+def test_a_stated_budget_checks_itself(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(BudgetError) as error:
+        Budget(**settings)
+    assert message in str(error.value)
+    with pytest.raises(BudgetError):
+        Budget.from_dict(settings)
+
+
+@pytest.mark.parametrize(
+    ("saved", "message"),
+    [
+        ({}, "a budget needs an epsilon"),
+        ({"epsilon": 1, "dleta": 1e-9}, "a budget has no 'dleta' (did you mean 'delta'?)"),
+    ],
+)
+def test_a_budget_is_not_read_from_something_else(saved: dict[str, Any], message: str) -> None:
+    with pytest.raises(BudgetError) as error:
+        Budget.from_dict(saved)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("n_records", [None, 1000])
+def test_a_stated_budget_is_resolved_on_its_own_terms(n_records: int | None) -> None:
+    """What the budget says goes before the number of records and the mechanism's conversion."""
+    stated = Budget(1, 1e-9, "add-remove", "paper")
+    resolved = stated.resolve(n_records=n_records, conversion="tight")
+    assert resolved == RhoBudget.from_epsilon(1, 1e-9, "paper")
+
+
+def test_a_stated_budget_takes_defaults_when_it_is_resolved() -> None:
+    resolved = Budget(2).resolve(n_records=1000, conversion="gaussian")
+    assert resolved == RhoBudget.from_epsilon(2, default_delta(1000), "gaussian")
+
+
+@pytest.mark.parametrize(
+    ("budget", "n_records", "message"),
+    [
+        (Budget(1, neighbours="add-remove"), 1000, "give a delta: by default it is 1 / rows², and"),
+        (Budget(1), None, "give a delta: by default it is 1 / rows², and the number of rows is no"),
+        (Budget(1), 1, "no sensible delta"),
+    ],
+)
+def test_a_default_delta_needs_a_public_number_of_records(
+    budget: Budget, n_records: int | None, message: str
+) -> None:
+    with pytest.raises(BudgetError) as error:
+        budget.resolve(n_records=n_records, conversion="tight")
+    assert message in str(error.value)

@@ -1,7 +1,8 @@
-"""RhoBudget: zero-concentrated differential privacy as the currency, and what it means as (ε, δ).
+"""Budgets: what a user states as (ε, δ), and the ρ of zCDP that it is spent as.
 
-A budget is a whole number of units of 2^-52 of ρ. Splitting and adding up are then exact, in memory
-and in the ledger: no rounding ever gives away what was not there.
+``Budget`` is the user's statement. ``RhoBudget`` is what is spent: a whole number of units of 2^-52
+of ρ. Splitting and adding units is exact, in memory and in the ledger, so that no rounding ever
+spends more than the total.
 
 What ρ is as (ε, δ) depends on what it was spent on. Of any mechanisms that are together ρ-zCDP, the
 "tight" conversion says the least ε that is known. Where all noise is Gaussian, more is known: its
@@ -11,15 +12,17 @@ privacy loss has one law, and the "gaussian" conversion reads δ off that (see `
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, get_args
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from private_gsd.errors import BudgetError
+from private_gsd.errors import BudgetError, did_you_mean
 from private_gsd.privacy.conversions import delta_of, delta_of_gaussian
+from private_gsd.workloads.workload import Neighbours
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 Conversion = Literal["tight", "paper", "gaussian"]
 
@@ -98,6 +101,80 @@ def _boundary(holds: Callable[[float], bool], low: float, high: float) -> tuple[
         else:
             high = middle
     return low, high
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The privacy budget that a user states, before the data is known.
+
+    >>> Budget(1, delta=1e-9, neighbours="add-remove")
+    Budget(epsilon=1.0, delta=1e-09, neighbours='add-remove', conversion=None)
+    >>> Budget(1).resolve(n_records=1000, conversion="tight").delta
+    1e-06
+
+    Attributes:
+        epsilon: The ε of (ε, δ)-differential privacy.
+        delta: The δ of (ε, δ)-differential privacy. By default 1 / N² of a table with N records,
+            where that number is public.
+        neighbours: The neighbouring relation: "replace-one" (one record is replaced; the number of
+            records is public) or "add-remove" (one record is added or removed).
+        conversion: The conversion from (ε, δ) to ρ. By default the mechanism's own.
+    """
+
+    epsilon: float
+    delta: float | None = None
+    neighbours: Neighbours = "replace-one"
+    conversion: Conversion | None = None
+
+    def __post_init__(self) -> None:
+        # Plain floats, whatever kind of number was given: equal budgets are then equal as JSON.
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        if self.delta is not None:
+            object.__setattr__(self, "delta", check_delta(self.delta))
+        check_neighbours(self.neighbours)
+        if self.conversion is not None:
+            check_conversion(self.conversion)
+
+    def resolve(self, *, n_records: int | None, conversion: Conversion) -> RhoBudget:
+        """The ρ to be spent.
+
+        Args:
+            n_records: The number of records, from which the default δ follows. Only looked at where
+                the number is public, and no δ was given.
+            conversion: The conversion where the budget names none.
+
+        Raises:
+            BudgetError: There is no δ, and none follows from public knowledge.
+        """
+        delta = self.delta
+        if delta is None:
+            if self.neighbours != "replace-one":
+                raise BudgetError(
+                    "give a delta: by default it is 1 / rows², and under add-remove neighbours the "
+                    "number of rows is private"
+                )
+            if n_records is None:
+                raise BudgetError(
+                    "give a delta: by default it is 1 / rows², and the number of rows is not known"
+                )
+            delta = default_delta(n_records)
+        return RhoBudget.from_epsilon(self.epsilon, delta, self.conversion or conversion)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The budget for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Budget:
+        """The budget that ``to_dict`` wrote."""
+        known = [field.name for field in fields(cls)]
+        for key in saved:
+            if key not in known:
+                hint = did_you_mean(str(key), known)
+                raise BudgetError(f"a budget has no {key!r}{hint}; it has {', '.join(known)}")
+        if "epsilon" not in saved:
+            raise BudgetError("a budget needs an epsilon")
+        return cls(**saved)
 
 
 @dataclass(frozen=True)
@@ -187,27 +264,48 @@ def default_delta(rows: int) -> float:
     return 1.0 / rows**2
 
 
-def check_epsilon(epsilon: object) -> None:
-    """Refuse an ε that is no positive number."""
-    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float):
-        raise BudgetError(f"epsilon must be a number, not {epsilon!r}")
-    if not math.isfinite(epsilon) or epsilon <= 0:
-        raise BudgetError(f"epsilon must be more than 0 and finite, not {epsilon!r}")
-    if epsilon < 1e-9:
+def check_epsilon(epsilon: object) -> float:
+    """ε as a float, if it is a positive number."""
+    number = _number(epsilon, "epsilon")
+    if not math.isfinite(number) or number <= 0:
+        raise BudgetError(f"epsilon must be more than 0 and finite, not {epsilon!r:.80}")
+    if number < 1e-9:
         raise BudgetError(f"epsilon must be at least {1e-9:g}, not {epsilon!r}")
+    return number
 
 
-def check_delta(delta: object) -> None:
-    """Refuse a δ that is not between 0 and 1."""
-    if isinstance(delta, bool) or not isinstance(delta, int | float) or not 1e-300 <= delta <= 0.9:
+def check_delta(delta: object) -> float:
+    """δ as a float, if it is between 0 and 1."""
+    number = _number(delta, "delta")
+    if not 1e-300 <= number <= 0.9:
         raise BudgetError(
-            f"delta must be more than 0 and less than 1 (from 1e-300 to 0.9), not {delta!r}"
+            f"delta must be more than 0 and less than 1 (from 1e-300 to 0.9), not {delta!r:.80}"
         )
+    return number
+
+
+def check_neighbours(neighbours: object) -> None:
+    """Refuse a neighbouring relation without a name."""
+    _check_name("neighbours", neighbours, get_args(Neighbours))
 
 
 def check_conversion(conversion: object) -> None:
     """Refuse a conversion without a name."""
-    if conversion not in get_args(Conversion):
-        raise BudgetError(
-            f"conversion must be 'tight', 'paper' or 'gaussian', not {conversion!r:.80}"
-        )
+    _check_name("conversion", conversion, get_args(Conversion))
+
+
+def _check_name(what: str, name: object, known: Sequence[str]) -> None:
+    if not isinstance(name, str) or name not in known:
+        words = f"{', '.join(map(repr, known[:-1]))} or {known[-1]!r}"
+        hint = did_you_mean(str(name), known)
+        raise BudgetError(f"{what} must be {words}, not {name!r:.80}{hint}")
+
+
+def _number(value: object, what: str) -> float:
+    """A number of any make, NumPy's included, as a float."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise BudgetError(f"{what} must be a number, not {value!r:.80}")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
