@@ -60,7 +60,7 @@ class Scene:
 
     def create_ledger(self, epsilon: float = 3 * EPSILON) -> None:
         """Make the ledger, with more budget than a run needs: who charges twice is not refused."""
-        conversion = "gaussian" if self.mechanism in ("one-shot", "layered") else "tight"
+        conversion = "gdp" if self.mechanism in ("one-shot", "layered") else "zcdp"
         words: list[str | Path] = ["ledger", "create", self.ledger, "--dataset", DATASET]
         words += ["--epsilon", str(epsilon), "--delta", str(DELTA), "--conversion", conversion]
         ended = command([*words, "--neighbours", self.neighbours], self.folder)

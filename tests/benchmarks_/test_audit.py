@@ -24,7 +24,7 @@ def gaussian_ratios(mu: float, number: int, seed: int) -> np.ndarray:
 def test_the_bound_is_below_epsilon_and_near_it() -> None:
     """Of the Gaussian mechanism the epsilon at a delta is known."""
     mu = 1.0
-    true = epsilon_of(mu**2 / 2, DELTA, "gaussian")
+    true = epsilon_of(mu**2 / 2, DELTA, "gdp")
     found = [
         audit.lower_bound(gaussian_ratios(mu, 100_000, seed), DELTA, 0.999, seed)[0]
         for seed in range(10)

@@ -58,7 +58,7 @@ def test_the_conversion_that_nobody_gave(tmp_path: Path) -> None:
     terms = ("--epsilon", "1", "--delta", "1e-6")
     for _ in range(2):
         out, _ = run(*CREATE, *terms, cwd=tmp_path)
-        assert f"rho {RhoBudget.from_epsilon(1, 1e-6, 'gaussian').rho:.6g}" in out
+        assert f"rho {RhoBudget.from_epsilon(1, 1e-6, 'gdp').rho:.6g}" in out
     with Ledger(tmp_path / "ledger.db") as ledger:
         ledger.add_dataset("other", RhoBudget.from_epsilon(1, 1e-6))
     out, _ = run("ledger", "create", "ledger.db", "--dataset", "other", *terms, cwd=tmp_path)

@@ -109,7 +109,7 @@ def seen_or_error(look: Callable[[], Any]) -> Any:
 ledgers: dict[tuple[str, str], bytes] = {}
 
 
-def created(visit: Visit, conversion: str = "gaussian") -> None:
+def created(visit: Visit, conversion: str = "gdp") -> None:
     """Put a ledger with a budget for several releases into the folder."""
     relation = visit.settings.get("neighbours", "replace-one")
     path = visit.folder / "ledger.db"
@@ -188,7 +188,7 @@ def plan(visit: Visit, **settings: Any) -> Any:
 
 def mechanism(name: str, visit: Visit) -> Any:
     """A mechanism that selects."""
-    created(visit, "tight")
+    created(visit, "zcdp")
     specs = ["categorical:2"] if name == "layered" else SPECS
     synth = synthesizer(visit, mechanism=name, epochs=2, workload=specs)
     synth.fit(KINDS["pandas"](visit.rows, visit.place))
@@ -227,7 +227,7 @@ def smartnoise(visit: Visit) -> Any:
 
 def sweep(visit: Visit) -> Any:
     """Many releases of one set of counts."""
-    created(visit, "tight")
+    created(visit, "zcdp")
     on_invalid = visit.settings.get("on_invalid", "error")
     runs = gsd.Sweep(SCHEMA, typed_pandas(visit), SPECS, delta=1e-6, on_invalid=on_invalid)
     settings: list[dict[str, Any]] = [

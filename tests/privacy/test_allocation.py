@@ -19,7 +19,7 @@ BUDGET = RhoBudget.from_epsilon(1, 1e-9)
 
 def test_equal_noise_is_the_gaussian_mechanism_on_one_vector() -> None:
     plan = plan_one_shot(WORKLOAD, BUDGET)
-    together = gaussian_scale(WORKLOAD.squared_sensitivities().sum(), BUDGET.units, "tight")
+    together = gaussian_scale(WORKLOAD.squared_sensitivities().sum(), BUDGET.units, "zcdp")
     for share in plan.shares:
         assert share.scale == pytest.approx(together, rel=1e-6)
     assert 0 <= BUDGET.units - sum(plan.units) <= 2 * len(plan.units)

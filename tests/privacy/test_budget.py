@@ -33,7 +33,7 @@ deltas = st.floats(1e-14, 0.1)
 
 
 @given(rhos, deltas)
-def test_the_tight_conversion_is_opendp_s(rho: float, delta: float) -> None:
+def test_the_zcdp_conversion_is_opendp_s(rho: float, delta: float) -> None:
     gaussian = dp.m.make_gaussian(
         dp.vector_domain(dp.atom_domain(T="i64")),
         dp.l2_distance(T="f64"),
@@ -46,7 +46,7 @@ def test_the_tight_conversion_is_opendp_s(rho: float, delta: float) -> None:
 
 @pytest.mark.parametrize("rho", [1e-4, 0.01, 0.5, 3])
 @pytest.mark.parametrize("delta", [1e-10, 1e-5])
-def test_the_tight_conversion_is_that_of_dp_accounting(rho: float, delta: float) -> None:
+def test_the_zcdp_conversion_is_that_of_dp_accounting(rho: float, delta: float) -> None:
     """Its accountant tries a list of orders, where ours finds the best: it may be a bit looser."""
     orders = [1 + step / 50 for step in range(1, 500)] + [1.1**step for step in range(26, 110)]
     accountant = RdpAccountant(orders)
@@ -66,12 +66,12 @@ def test_the_paper_s_conversion() -> None:
 
 
 @given(rhos, deltas)
-def test_the_tight_conversion_is_never_looser(rho: float, delta: float) -> None:
+def test_the_zcdp_conversion_is_never_looser(rho: float, delta: float) -> None:
     tight = epsilon_of(rho, delta)
-    assert epsilon_of(rho, delta, "gaussian") <= tight <= epsilon_of(rho, delta, "paper")
+    assert epsilon_of(rho, delta, "gdp") <= tight <= epsilon_of(rho, delta, "paper")
 
 
-@pytest.mark.parametrize("conversion", ["tight", "paper", "gaussian"])
+@pytest.mark.parametrize("conversion", ["zcdp", "paper", "gdp"])
 @given(epsilon=st.floats(0.001, 30), delta=deltas)
 def test_a_budget_keeps_its_promise(conversion: Any, epsilon: float, delta: float) -> None:
     budget = RhoBudget.from_epsilon(epsilon, delta, conversion)
@@ -123,7 +123,7 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: RhoBudget.from_rho(0, 1e-9), "the budget is empty"),
     (lambda: RhoBudget.from_rho(5000, 1e-9), "nobody is protected"),
     (lambda: RhoBudget.from_epsilon(1e-300, 1e-9), "epsilon must be at least 1e-09"),
-    (lambda: RhoBudget.from_epsilon(1, 1e-9, "loose"), "'paper' or 'gaussian', not 'loose'"),  # type: ignore[arg-type]
+    (lambda: RhoBudget.from_epsilon(1, 1e-9, "loose"), "'paper' or 'gdp', not 'loose'"),  # type: ignore[arg-type]
     (lambda: epsilon_of(-1, 1e-9), "rho must be"),
     (lambda: RhoBudget(5, 1e-9).split([1] * 9), "too small to be split in 9 parts"),
     (lambda: RhoBudget(5, 1e-9).split([]), "weights must be positive"),
@@ -141,7 +141,7 @@ def test_what_is_refused(make: Callable[[], Any], message: str) -> None:
 
 
 @pytest.mark.parametrize("delta", [1e-300, 1e-9, 0.9])
-@pytest.mark.parametrize("conversion", ["tight", "paper", "gaussian"])
+@pytest.mark.parametrize("conversion", ["zcdp", "paper", "gdp"])
 def test_one_bound_and_one_message(conversion: Any, delta: float) -> None:
     """A bound on rho, and the epsilon that it is: no epsilon is in one range and out of another."""
     for epsilon in (1e4, 1e6, 1e7, 1e300):
@@ -224,13 +224,13 @@ def test_a_budget_is_not_read_from_something_else(saved: dict[str, Any], message
 def test_a_stated_budget_is_resolved_on_its_own_terms(n_records: int | None) -> None:
     """What the budget says goes before the number of records and the mechanism's conversion."""
     stated = Budget(1, 1e-9, "add-remove", "paper")
-    resolved = stated.resolve(n_records=n_records, conversion="tight")
+    resolved = stated.resolve(n_records=n_records, conversion="zcdp")
     assert resolved == RhoBudget.from_epsilon(1, 1e-9, "paper")
 
 
 def test_a_stated_budget_takes_defaults_when_it_is_resolved() -> None:
-    resolved = Budget(2).resolve(n_records=1000, conversion="gaussian")
-    assert resolved == RhoBudget.from_epsilon(2, default_delta(1000), "gaussian")
+    resolved = Budget(2).resolve(n_records=1000, conversion="gdp")
+    assert resolved == RhoBudget.from_epsilon(2, default_delta(1000), "gdp")
 
 
 @pytest.mark.parametrize(
@@ -245,5 +245,5 @@ def test_a_default_delta_needs_a_public_number_of_records(
     budget: Budget, n_records: int | None, message: str
 ) -> None:
     with pytest.raises(BudgetError) as error:
-        budget.resolve(n_records=n_records, conversion="tight")
+        budget.resolve(n_records=n_records, conversion="zcdp")
     assert message in str(error.value)

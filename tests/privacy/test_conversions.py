@@ -49,7 +49,7 @@ def exact_deltas(answers: int, variance: float, epsilons: np.ndarray) -> np.ndar
 @pytest.mark.parametrize("rho", [0.01, 0.1, 0.5, 2, 8])
 def test_whole_numbers_keep_what_the_curve_promises(answers: int, rho: float) -> None:
     units = RhoBudget.from_rho(rho, 1e-9).units // answers
-    variance = gaussian_scale(1.0, units, "gaussian") ** 2
+    variance = gaussian_scale(1.0, units, "gdp") ** 2
     epsilons = EPSILONS * math.sqrt(rho)
     claimed = [delta_of_gaussian(rho, epsilon) for epsilon in epsilons]
     assert (exact_deltas(answers, variance, epsilons) <= claimed).all()
@@ -66,7 +66,7 @@ def test_without_the_three_they_would_not(answers: int, rho: float) -> None:
 def test_the_promise_is_no_more_than_is_needed_where_noise_is_usual() -> None:
     """At a variance of hundreds, less than 4 % of δ is given away, or 0.4 % of ε."""
     rho, answers = 0.05, 50
-    variance = gaussian_scale(1.0, RhoBudget.from_rho(rho / answers, 1e-9).units, "gaussian") ** 2
+    variance = gaussian_scale(1.0, RhoBudget.from_rho(rho / answers, 1e-9).units, "gdp") ** 2
     (exact,) = exact_deltas(answers, variance, np.ones(1))
     assert exact > 0.96 * delta_of_gaussian(rho, 1.0)
 
@@ -75,7 +75,7 @@ def test_answers_with_different_noise() -> None:
     """Two counts, one with nine times the other's budget: a sum over pairs of outcomes."""
     rho = 0.4
     parts = [RhoBudget.from_rho(part * rho, 1e-9).units for part in (0.9, 0.1)]
-    variances = [gaussian_scale(1.0, units, "gaussian") ** 2 for units in parts]
+    variances = [gaussian_scale(1.0, units, "gdp") ** 2 for units in parts]
     first, second = (discrete_gaussian(each) for each in variances)
     law = np.outer(first, second)
     loss = np.add.outer(losses(variances[0]), losses(variances[1]))
@@ -153,19 +153,19 @@ def test_dp_accounting_comes_to_the_same(rho: float, delta: float) -> None:
     accountant = PLDAccountant()
     accountant.compose(GaussianDpEvent(1 / math.sqrt(2 * rho)))
     theirs = accountant.get_epsilon(delta)
-    assert epsilon_of(rho, delta, "gaussian") == pytest.approx(theirs, rel=2e-3)
+    assert epsilon_of(rho, delta, "gdp") == pytest.approx(theirs, rel=2e-3)
 
 
 @pytest.mark.parametrize(("rows", "least", "most"), [(1000, 0.91, 0.95), (10**6, 0.95, 0.97)])
 def test_how_much_less_noise_it_takes(rows: int, least: float, most: float) -> None:
     """What the docs say: some 5 % less."""
     for epsilon in (0.1, 1.0, 3.0):
-        rhos = [rho_of(epsilon, 1 / rows**2, each) for each in ("tight", "gaussian")]
+        rhos = [rho_of(epsilon, 1 / rows**2, each) for each in ("zcdp", "gdp")]
         assert least < math.sqrt(rhos[0] / rhos[1]) < most
 
 
 def test_every_gaussian_has_the_three() -> None:
     for rho in (1e-6, 0.01, 1, 100):
-        scale = gaussian_scale(2.0, RhoBudget.from_rho(rho, 1e-9).units, "gaussian")
+        scale = gaussian_scale(2.0, RhoBudget.from_rho(rho, 1e-9).units, "gdp")
         assert scale**2 - ROUNDING >= 1 / rho
         assert scale**2 - ROUNDING == pytest.approx(1 / rho, rel=1e-9, abs=1e-12)

@@ -216,7 +216,7 @@ def test_how_often_the_better_one_is_selected() -> None:
     assert selection_scale(units, 1, 2) == pytest.approx(4)
 
     class Free:
-        conversion: Conversion = "tight"
+        conversion: Conversion = "zcdp"
 
         def charge(self, *_: Any) -> str:
             return "1"

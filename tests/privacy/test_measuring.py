@@ -33,7 +33,7 @@ class Watch:
     """Records what happened in which order; an accountant and a noise source at once."""
 
     private = True
-    conversion: Conversion = "tight"
+    conversion: Conversion = "zcdp"
 
     def __init__(self, refuse: bool = False) -> None:
         self.events: list[Any] = []
@@ -67,7 +67,7 @@ def test_the_charge_comes_before_the_noise() -> None:
     np.testing.assert_array_equal(noisy.counts, np.concatenate(expected))
     squares = WORKLOAD.squared_sensitivities()[[0, 5, 20]]
     for scale, square, units in zip(noisy.scales, squares, (100, 200, 300), strict=True):
-        assert scale == gaussian_scale(square, units, "tight")
+        assert scale == gaussian_scale(square, units, "zcdp")
 
 
 def test_add_remove_has_its_own_scale() -> None:

@@ -99,7 +99,7 @@ def test_top_k_is_k_selections_without_replacement() -> None:
 @pytest.mark.parametrize("rho", [1e-6, 0.01, 0.3, 5])
 def test_calibration_costs_what_was_charged_by_opendp_s_word(square: float, rho: float) -> None:
     units = RhoBudget.from_rho(rho, 1e-9).units
-    for conversion, more in (("tight", 0.0), ("paper", 0.0), ("gaussian", ROUNDING)):
+    for conversion, more in (("zcdp", 0.0), ("paper", 0.0), ("gdp", ROUNDING)):
         scale = gaussian_scale(square, units, conversion)  # type: ignore[arg-type]
         assert gaussian_mechanism(scale).map(math.sqrt(square)) <= rho
         assert scale == pytest.approx(math.sqrt(square / (2 * rho) + more), rel=1e-9)
@@ -119,7 +119,7 @@ def test_the_exponential_mechanism_s_calibration_is_the_paper_s() -> None:
 @pytest.mark.parametrize("units", [0, -5, 1.5, True])
 def test_a_mechanism_needs_a_budget(units: int) -> None:
     with pytest.raises(BudgetError, match="at least one unit"):
-        gaussian_scale(2, units, "tight")
+        gaussian_scale(2, units, "zcdp")
     with pytest.raises(BudgetError, match="at least one unit"):
         selection_scale(units)
 
@@ -155,8 +155,8 @@ def audit_gaussian(scale: float, delta: float) -> float:
 
 def test_the_audit_of_one_shot_measurement() -> None:
     rho, delta = 0.5, 0.01
-    scale = gaussian_scale(200, RhoBudget.from_rho(rho, delta).units, "gaussian")
-    claim = epsilon_of(rho, delta, "gaussian")
+    scale = gaussian_scale(200, RhoBudget.from_rho(rho, delta).units, "gdp")
+    claim = epsilon_of(rho, delta, "gdp")
     bound = audit_gaussian(scale, delta)
     assert 0.4 * claim < bound < claim  # the audit sees something, and not more than is claimed
     assert audit_gaussian(scale / 2, delta) > claim  # and half the noise fails it

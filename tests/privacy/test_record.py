@@ -34,7 +34,7 @@ def record_of(
         return ledger.privacy_record("census")
 
 
-@pytest.mark.parametrize("conversion", ["tight", "paper", "gaussian"])
+@pytest.mark.parametrize("conversion", ["zcdp", "paper", "gdp"])
 def test_the_guarantee_is_of_the_total(conversion: Any, tmp_path: Path) -> None:
     """A filter: what is spent so far has no guarantee of its own, and none is stated."""
     budget = RhoBudget.from_epsilon(2.0, 1e-6, conversion)
@@ -48,7 +48,7 @@ def test_the_guarantee_is_of_the_total(conversion: Any, tmp_path: Path) -> None:
     assert "no guarantee" in record["accounting"]
 
 
-@pytest.mark.parametrize("conversion", ["tight", "gaussian"])
+@pytest.mark.parametrize("conversion", ["zcdp", "gdp"])
 def test_several_rows_of_one_person(conversion: Any, tmp_path: Path) -> None:
     budget = RhoBudget.from_epsilon(1.0, 1e-9, conversion)
     record = record_of(tmp_path, budget)
@@ -66,12 +66,12 @@ def test_groups_of_which_nothing_can_be_said(tmp_path: Path) -> None:
 
 
 def test_what_a_test_can_reach_is_of_the_total_too(tmp_path: Path) -> None:
-    budget = RhoBudget.from_epsilon(1.0, 1e-9, "gaussian")
+    budget = RhoBudget.from_epsilon(1.0, 1e-9, "gdp")
     record = record_of(tmp_path, budget, 0.1)
     alarms = [test["false_alarms"] for test in record["tests"]]
     powers = [test["largest_power"] for test in record["tests"]]
     assert alarms == [0.001, 0.01, 0.05, 0.1]
-    assert powers == largest_powers(budget.rho, alarms, "gaussian")
+    assert powers == largest_powers(budget.rho, alarms, "gdp")
 
 
 @pytest.mark.parametrize("seeded", [True, False])

@@ -40,7 +40,7 @@ def outcomes(answers: int, variance: float) -> tuple[np.ndarray, np.ndarray]:
     return law, (answers - 2 * np.arange(-reach, reach + 1)) / (2 * variance)
 
 
-@pytest.mark.parametrize("conversion", ["tight", "paper", "gaussian"])
+@pytest.mark.parametrize("conversion", ["zcdp", "paper", "gdp"])
 @pytest.mark.parametrize("answers", [1, 3, 20])
 @pytest.mark.parametrize("rho", [0.002, 0.05, 0.5, 3])
 def test_no_test_does_better(rho: float, answers: int, conversion: str) -> None:
@@ -56,9 +56,9 @@ def test_no_test_does_better(rho: float, answers: int, conversion: str) -> None:
 def test_half_the_noise_is_found(answers: int) -> None:
     """The comparison above can fail: with half the noise the best test exceeds the bound."""
     units = RhoBudget.from_rho(0.05, 1e-9).units // answers
-    variance = gaussian_scale(1.0, units, "gaussian") ** 2
+    variance = gaussian_scale(1.0, units, "gdp") ** 2
     found = best_test(*outcomes(answers, variance / 4), ALARMS)
-    assert (np.array(found) > largest_powers(0.05, ALARMS, "gaussian")).sum() >= 6
+    assert (np.array(found) > largest_powers(0.05, ALARMS, "gdp")).sum() >= 6
 
 
 @pytest.mark.parametrize("rho", [1e-6, 0.001, 0.0166, 0.2, 2, 10])
@@ -66,7 +66,7 @@ def test_of_gaussian_noise_the_bound_is_the_power(rho: float) -> None:
     """Φ(Φ⁻¹(a) + √2ρ), the trade-off of Gaussian differential privacy."""
     normal = NormalDist()
     exact = [normal.cdf(normal.inv_cdf(alarm) + math.sqrt(2 * rho)) for alarm in ALARMS]
-    bound = np.array(largest_powers(rho, ALARMS, "gaussian"))
+    bound = np.array(largest_powers(rho, ALARMS, "gdp"))
     assert (bound >= exact).all()
     assert bound == pytest.approx(exact, rel=2e-3, abs=1e-9)
 
@@ -74,16 +74,16 @@ def test_of_gaussian_noise_the_bound_is_the_power(rho: float) -> None:
 @pytest.mark.parametrize("rho", [0.001, 0.05, 1])
 def test_several_rows_of_one_person(rho: float) -> None:
     """k rows move a count by k: as if rho were k² as large, also where the noise is discrete."""
-    variance = gaussian_scale(1.0, RhoBudget.from_rho(rho, 1e-9).units, "gaussian") ** 2
+    variance = gaussian_scale(1.0, RhoBudget.from_rho(rho, 1e-9).units, "gdp") ** 2
     law = discrete_gaussian(variance)
     reach = (len(law) - 1) // 2
     for rows in (2, 5, 10):
         loss = (rows**2 - 2 * rows * np.arange(-reach, reach + 1)) / (2 * variance)
-        bound = largest_powers(rows**2 * rho, ALARMS, "gaussian")
+        bound = largest_powers(rows**2 * rho, ALARMS, "gdp")
         assert (np.array(best_test(law, loss, ALARMS)) <= bound).all()
 
 
-@given(st.floats(1e-9, 2000), st.floats(0, 1), st.sampled_from(["tight", "gaussian"]))
+@given(st.floats(1e-9, 2000), st.floats(0, 1), st.sampled_from(["zcdp", "gdp"]))
 def test_a_bound_is_a_probability(rho: float, alarm: float, conversion: str) -> None:
     [bound] = largest_powers(rho, [alarm], conversion)  # type: ignore[arg-type]
     assert alarm <= bound <= 1

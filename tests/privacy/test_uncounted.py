@@ -42,12 +42,12 @@ def test_a_cell_that_is_run_again_spends_again() -> None:
     with pytest.warns(gsd.UncountedWarning, match="3 fits of this process") as told:
         fit(TABLE.to_pandas(), 0.5)  # the frame was made anew
     delta = 1 / 300**2
-    rho = sum(RhoBudget.from_epsilon(each, delta, "gaussian").rho for each in (0.5, 1.0, 0.5))
+    rho = sum(RhoBudget.from_epsilon(each, delta, "gdp").rho for each in (0.5, 1.0, 0.5))
     words = str(told[0].message)
     assert f"rho = {rho:.2g}"[:8] in words
     said = float(words.split("epsilon = ")[1].split()[0])
-    assert said == pytest.approx(epsilon_of(rho, delta, "gaussian"), rel=1e-3)
-    assert said >= epsilon_of(rho, delta, "gaussian")
+    assert said == pytest.approx(epsilon_of(rho, delta, "gdp"), rel=1e-3)
+    assert said >= epsilon_of(rho, delta, "gdp")
     assert told[0].filename.endswith("test_uncounted.py")
 
 
@@ -87,7 +87,7 @@ def test_the_same_object_with_other_columns() -> None:
 
 def test_what_is_counted_elsewhere_or_not_private_does_not_warn(tmp_path: Path) -> None:
     with Ledger(tmp_path / "l.db", create=True) as ledger:
-        ledger.add_dataset("table", RhoBudget.from_epsilon(3.0, 1e-6, "gaussian"))
+        ledger.add_dataset("table", RhoBudget.from_epsilon(3.0, 1e-6, "gdp"))
     for _ in range(2):
         fit(TABLE, ledger=tmp_path / "l.db")
         fit(TABLE, insecure_noise_seed=1)
@@ -99,6 +99,6 @@ def test_relations_are_added_up_as_the_stronger_one() -> None:
     fit(TABLE, delta=1e-6)
     with pytest.warns(gsd.UncountedWarning) as told:
         fit(TABLE, delta=1e-6, neighbours="add-remove")
-    rho = 5 * RhoBudget.from_epsilon(1.0, 1e-6, "gaussian").rho
+    rho = 5 * RhoBudget.from_epsilon(1.0, 1e-6, "gdp").rho
     said = float(str(told[0].message).split("epsilon = ")[1].split()[0])
-    assert said == pytest.approx(epsilon_of(rho, 1e-6, "gaussian"), rel=1e-3)
+    assert said == pytest.approx(epsilon_of(rho, 1e-6, "gdp"), rel=1e-3)

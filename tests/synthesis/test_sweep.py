@@ -57,7 +57,7 @@ def sweep() -> Sweep:
 def test_budgets_are_stated_as_fits_state_them(sweep: Sweep, tmp_path: Path) -> None:
     """Without a ledger by what the mechanism allows, with one as it does."""
     runs = sweep.run([1.0], settings=SETTINGS, insecure=True, n_jobs=1)
-    for run, conversion in zip(runs, ("gaussian", "tight"), strict=True):
+    for run, conversion in zip(runs, ("gdp", "zcdp"), strict=True):
         mechanism = run.settings.get("mechanism", "one-shot")
         planned = Synthesizer(SCHEMA, 1.0, workload=SPECS, mechanism=mechanism).plan(TABLE)
         assert planned.budget.conversion == conversion
@@ -65,16 +65,16 @@ def test_budgets_are_stated_as_fits_state_them(sweep: Sweep, tmp_path: Path) -> 
     squares = sweep.workload.squared_sensitivities("replace-one")
     variances = runs[0].measurements.scales ** 2 - ROUNDING
     spent = float((squares / (2 * variances)).sum())
-    assert spent == pytest.approx(rho_of(1.0, sweep.delta, "gaussian"), rel=1e-6)
+    assert spent == pytest.approx(rho_of(1.0, sweep.delta, "gdp"), rel=1e-6)
     with Ledger(tmp_path / "l.db", create=True) as ledger:
         for name in get_args(Conversion):
             ledger.add_dataset(name, RhoBudget.from_epsilon(2.0, sweep.delta, name))
             sweep.run([1.0], ledger=ledger, dataset=name, n_jobs=1, settings=SETTINGS[:1])
             assert ledger.account(name).epsilon_spent == pytest.approx(1.0, rel=1e-6)
-        with pytest.raises(BudgetError, match="the budget has the conversion 'gaussian'"):
-            sweep.run([0.5], ledger=ledger, dataset="gaussian", n_jobs=1, settings=SETTINGS)
-        assert ledger.account("gaussian").held == 0
-        assert len(ledger.charges("gaussian")) == 1
+        with pytest.raises(BudgetError, match="the budget has the conversion 'gdp'"):
+            sweep.run([0.5], ledger=ledger, dataset="gdp", n_jobs=1, settings=SETTINGS)
+        assert ledger.account("gdp").held == 0
+        assert len(ledger.charges("gdp")) == 1
 
 
 def test_the_same_wherever_it_runs(sweep: Sweep) -> None:

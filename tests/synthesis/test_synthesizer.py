@@ -581,7 +581,7 @@ def test_resume_makes_no_ledger_by_a_wrong_name(tmp_path: Path) -> None:
     """Nor does a run that was told of one that is gone before it was opened."""
     folder = tmp_path / "r"
     with Ledger(tmp_path / "l.db", create=True) as ledger:
-        ledger.add_dataset("table", RhoBudget.from_epsilon(1.0, 1e-6, "gaussian"))
+        ledger.add_dataset("table", RhoBudget.from_epsilon(1.0, 1e-6, "gdp"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("private_gsd.runs.runner.Ledger", lambda *_, **__: killing())
         patch.setattr("private_gsd.synthesis.synthesizer._has_begun", lambda *_: True)
@@ -605,7 +605,7 @@ def test_a_release_says_whether_it_is_counted_alone(tmp_path: Path) -> None:
     made = Synthesizer.resume(tmp_path / "r", TABLE, ledger=tmp_path / "moved.db").release
     assert made.privacy["this_release_alone"] is True
     with Ledger(tmp_path / "s.ledger.db", create=True) as ledger:
-        budget = RhoBudget.from_epsilon(2.0, 1 / 800**2, "gaussian")
+        budget = RhoBudget.from_epsilon(2.0, 1 / 800**2, "gdp")
         ledger.add_dataset("table", budget)
         units = budget.units // 4
         ledger.charge("table", units, mechanism="discrete gaussian", groups=["g"], run="other")
@@ -622,7 +622,7 @@ def test_the_ledgers_terms_are_the_runs(tmp_path: Path) -> None:
     record = fitted.release.privacy
     assert record["spent"]["epsilon"] == pytest.approx(0.5, rel=1e-6)
     assert record["delta"] == fitted.release.settings["delta"] == 1e-9
-    assert record["conversion"] == fitted.release.settings["conversion"] == "tight"
+    assert record["conversion"] == fitted.release.settings["conversion"] == "zcdp"
     terms: dict[str, Any] = {"delta": 1e-6, "conversion": "paper"}
     for name, value in terms.items():
         with pytest.raises(LedgerError, match=f"has {name}"):
@@ -632,11 +632,11 @@ def test_the_ledgers_terms_are_the_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "conversion"),
     [
-        ({}, "gaussian"),
-        ({"mechanism": "layered"}, "gaussian"),
-        ({"conversion": "tight"}, "tight"),
-        ({"mechanism": "adaptive", "epochs": 2}, "tight"),
-        ({"mechanism": "mst"}, "tight"),
+        ({}, "gdp"),
+        ({"mechanism": "layered"}, "gdp"),
+        ({"conversion": "zcdp"}, "zcdp"),
+        ({"mechanism": "adaptive", "epochs": 2}, "zcdp"),
+        ({"mechanism": "mst"}, "zcdp"),
     ],
 )
 def test_the_conversion_is_the_best_that_the_noise_allows(
@@ -647,7 +647,7 @@ def test_the_conversion_is_the_best_that_the_noise_allows(
     assert record["conversion"] == synth.release.settings["conversion"] == conversion
     assert record["total"]["epsilon"] == pytest.approx(1.0, rel=1e-6)
     assert record["spent"]["epsilon"] <= 1.0
-    assert ("since its noise is Gaussian" in record["guarantee"]) == (conversion == "gaussian")
+    assert ("since its noise is Gaussian" in record["guarantee"]) == (conversion == "gdp")
     assert synth.conversion == settings.get("conversion")  # as it was given, for the next fit
     again = Synthesizer.resume(tmp_path / "r")
     assert again.conversion == conversion
@@ -655,7 +655,7 @@ def test_the_conversion_is_the_best_that_the_noise_allows(
 
 def test_less_noise_for_the_same_epsilon() -> None:
     noise = []
-    for conversion in ("tight", "gaussian"):
+    for conversion in ("zcdp", "gdp"):
         plan = Synthesizer(SCHEMA, 1.0, conversion=conversion).plan(TABLE)
         noise.append(plan.budget.rho)
     assert 0.92 < math.sqrt(noise[0] / noise[1]) < 0.96
@@ -665,12 +665,12 @@ def test_other_noise_is_not_stated_by_the_gaussians_curve(tmp_path: Path) -> Non
     """Refused before the table is looked at, with a ledger and without."""
     adaptive: dict[str, Any] = {"mechanism": "adaptive", "epochs": 2}
     with pytest.raises(BudgetError, match="'adaptive' selects with other noise; use one-shot"):
-        Synthesizer(SCHEMA, 1.0, conversion="gaussian", **adaptive).fit(object())
+        Synthesizer(SCHEMA, 1.0, conversion="gdp", **adaptive).fit(object())
     ledger = tmp_path / "l.db"
     Synthesizer(SCHEMA, 0.5, ledger=ledger, create_ledger=True, rows=60).fit(TABLE)
     with Ledger(ledger, read_only=True) as opened:
         before = opened.charges("table")
-    words = f"{ledger}: dataset 'table' has the conversion 'gaussian', which is of Gaussian noise"
+    words = f"{ledger}: dataset 'table' has the conversion 'gdp', which is of Gaussian noise"
     with pytest.raises(BudgetError, match=re.escape(words)):
         Synthesizer(SCHEMA, 0.1, ledger=ledger, rows=60, **adaptive).fit(object())
     with Ledger(ledger, read_only=True) as opened:
@@ -795,7 +795,7 @@ def test_a_ledger_that_does_not_know_the_charges(tmp_path: Path) -> None:
     for path in tmp_path.glob("l.db*"):
         path.unlink()
     with Ledger(tmp_path / "l.db", create=True) as ledger:
-        ledger.add_dataset("table", RhoBudget.from_epsilon(1.0, 1 / 800**2, "gaussian"))
+        ledger.add_dataset("table", RhoBudget.from_epsilon(1.0, 1 / 800**2, "gdp"))
     with pytest.raises(LedgerError, match="does not know what paid for the measurements"):
         Synthesizer.resume(folder)
     assert not Release.load(folder).complete
@@ -1181,7 +1181,7 @@ def test_add_remove_measures_the_number_of_rows(settings: dict[str, Any], tmp_pa
     assert measured.neighbours == synth.release.privacy["neighbours"] == "add-remove"
     charges = synth.release.privacy["charges"]
     assert charges[0]["groups"] == ["number of rows"]
-    budget = RhoBudget.from_epsilon(0.5, 1e-6, "tight" if settings else "gaussian")
+    budget = RhoBudget.from_epsilon(0.5, 1e-6, "zcdp" if settings else "gdp")
     assert charges[0]["units"] == pytest.approx(budget.units / 50, rel=1e-9)
     more = 0 if settings else ROUNDING
     assert total.scale == pytest.approx(math.sqrt(1 / (2 * budget.rho / 50) + more), rel=1e-6)

@@ -90,7 +90,7 @@ def demo(
     )
     say("These figures are exact, which only a simulated table allows.\n")
 
-    total = RhoBudget.from_epsilon(TOTAL, default_delta(rows), "gaussian")
+    total = RhoBudget.from_epsilon(TOTAL, default_delta(rows), "gdp")
     with Ledger(ledger, create=True) as opened:
         opened.add_dataset("census", total)
     synth = Synthesizer(

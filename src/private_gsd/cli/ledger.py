@@ -36,8 +36,8 @@ def create(
     conversion: Annotated[
         Conversion | None,
         typer.Option(
-            help="How rho, which is spent, is turned into epsilon: 'gaussian' (by default) takes "
-            "the least noise, for the mechanisms one-shot and layered; 'tight' is for all."
+            help="How rho, which is spent, is turned into epsilon: 'gdp' (by default) takes "
+            "the least noise, for the mechanisms one-shot and layered; 'zcdp' is for all."
         ),
     ] = None,
     neighbours: Annotated[
@@ -46,7 +46,7 @@ def create(
 ) -> None:
     """Give a dataset its budget, in a new ledger or one that exists. It cannot be changed later."""
     # What makes no sense is refused before a file is made.
-    RhoBudget.from_epsilon(epsilon, delta, conversion or "gaussian")
+    RhoBudget.from_epsilon(epsilon, delta, conversion or "gdp")
     with Ledger(ledger_file, create=True) as ledger:
         usual = conversion or ledger.usual_conversion(dataset)
         budget = RhoBudget.from_epsilon(epsilon, delta, usual)
@@ -57,10 +57,10 @@ def create(
         f"of which {units_to_rho(account.remaining):.6g} remains",
         soft_wrap=True,
     )
-    if usual == "gaussian" and conversion is None:
+    if usual == "gdp" and conversion is None:
         console.note(
-            "the conversion is 'gaussian', for the mechanisms one-shot and layered (and so auto); "
-            "adaptive, mst and aim need a dataset with --conversion tight, from the beginning"
+            "the conversion is 'gdp', for the mechanisms one-shot and layered (and so auto); "
+            "adaptive, mst and aim need a dataset with --conversion zcdp, from the beginning"
         )
 
 

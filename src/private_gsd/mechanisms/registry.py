@@ -51,7 +51,7 @@ def mechanism_from_dict(document: Any) -> Mechanism:
 
 def conversion_of(mechanism: Mechanism | None) -> Conversion:
     """The conversion that states least ε for what a mechanism spends."""
-    return "gaussian" if mechanism is None or mechanism.gaussian_noise_only else "tight"
+    return "gdp" if mechanism is None or mechanism.gaussian_noise_only else "zcdp"
 
 
 def check_conversion(
@@ -64,9 +64,9 @@ def check_conversion(
         mechanism: The mechanism; None for "auto".
         where: What has the conversion, in words.
     """
-    if mechanism is not None and conversion == "gaussian" != conversion_of(mechanism):
+    if mechanism is not None and conversion == "gdp" != conversion_of(mechanism):
         raise BudgetError(
-            f"{where} the conversion 'gaussian', which is of Gaussian noise alone, and the "
+            f"{where} the conversion 'gdp', which is of Gaussian noise alone, and the "
             f"mechanism {mechanism.name!r} selects with other noise; use one-shot or layered, or, "
-            "for a table of which nothing was released yet, a ledger with the conversion 'tight'"
+            "for a table of which nothing was released yet, a ledger with the conversion 'zcdp'"
         )

@@ -5,8 +5,8 @@ of ρ. Splitting and adding units is exact, in memory and in the ledger, so that
 spends more than the total.
 
 What ρ is as (ε, δ) depends on what it was spent on. Of any mechanisms that are together ρ-zCDP, the
-"tight" conversion says the least ε that is known. Where all noise is Gaussian, more is known: its
-privacy loss has one law, and the "gaussian" conversion reads δ off that (see ``curves``).
+"zcdp" conversion says the least ε that is known. Where all noise is Gaussian, more is known: its
+privacy loss has one law, and the "gdp" conversion reads δ off that (see ``curves``).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from private_gsd.workloads.workload import Neighbours
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-Conversion = Literal["tight", "paper", "gaussian"]
+Conversion = Literal["zcdp", "paper", "gdp"]
 
 # The least δ of ρ and ε.
-_CURVES = {"tight": delta_of, "gaussian": delta_of_gaussian}
+_CURVES = {"zcdp": delta_of, "gdp": delta_of_gaussian}
 
 UNITS_PER_RHO = 2**52
 # The one bound on a budget, however it is given: what is said of more.
@@ -38,17 +38,17 @@ _BEYOND = f"over the bound of rho = {MAX_RHO:g}, beyond which nobody is protecte
 GAUSSIAN = "discrete gaussian"
 # How a charge says that its noise came from a seed: no guarantee holds for it.
 INSECURE = "INSECURE seeded noise"
-# All that a charge to a budget of the conversion "gaussian" may be called.
+# All that a charge to a budget of the conversion "gdp" may be called.
 GAUSSIANS = (GAUSSIAN, f"{GAUSSIAN} ({INSECURE})")
 
 
-def epsilon_of(rho: float, delta: float, conversion: Conversion = "tight") -> float:
+def epsilon_of(rho: float, delta: float, conversion: Conversion = "zcdp") -> float:
     """The ε that ρ-zCDP implies at δ.
 
     Args:
         rho: The zCDP parameter.
         delta: The δ wanted.
-        conversion: "tight", or "paper" for the simpler and larger ρ + 2·√(ρ·ln(1/δ)), or "gaussian"
+        conversion: "zcdp", or "paper" for the simpler and larger ρ + 2·√(ρ·ln(1/δ)), or "gdp"
             for the smaller one of mechanisms that are all Gaussian.
     """
     check_delta(delta)
@@ -62,7 +62,7 @@ def epsilon_of(rho: float, delta: float, conversion: Conversion = "tight") -> fl
     return _boundary(lambda each: curve(rho, each) > delta, 0.0, paper)[1]
 
 
-def rho_of(epsilon: float, delta: float, conversion: Conversion = "tight") -> float:
+def rho_of(epsilon: float, delta: float, conversion: Conversion = "zcdp") -> float:
     """The largest ρ, to rounding, that implies (ε, δ)-DP; never one that is too large."""
     check_epsilon(epsilon)
     check_delta(delta)
@@ -109,7 +109,7 @@ class Budget:
 
     >>> Budget(1, delta=1e-9, neighbours="add-remove")
     Budget(epsilon=1.0, delta=1e-09, neighbours='add-remove', conversion=None)
-    >>> Budget(1).resolve(n_records=1000, conversion="tight").delta
+    >>> Budget(1).resolve(n_records=1000, conversion="zcdp").delta
     1e-06
 
     Attributes:
@@ -186,7 +186,7 @@ class RhoBudget:
     (0.01497, 1.0)
     >>> RhoBudget.from_epsilon(1.0, delta=1e-9, conversion="paper").rho < budget.rho
     True
-    >>> round(RhoBudget.from_epsilon(1.0, delta=1e-9, conversion="gaussian").rho, 5)
+    >>> round(RhoBudget.from_epsilon(1.0, delta=1e-9, conversion="gdp").rho, 5)
     0.01656
 
     Attributes:
@@ -197,7 +197,7 @@ class RhoBudget:
 
     units: int
     delta: float
-    conversion: Conversion = "tight"
+    conversion: Conversion = "zcdp"
 
     def __post_init__(self) -> None:
         if isinstance(self.units, bool) or not isinstance(self.units, int) or self.units <= 0:
@@ -209,13 +209,13 @@ class RhoBudget:
 
     @classmethod
     def from_epsilon(
-        cls, epsilon: float, delta: float, conversion: Conversion = "tight"
+        cls, epsilon: float, delta: float, conversion: Conversion = "zcdp"
     ) -> RhoBudget:
         """The budget of (ε, δ)-differential privacy."""
         return cls.from_rho(rho_of(epsilon, delta, conversion), delta, conversion)
 
     @classmethod
-    def from_rho(cls, rho: float, delta: float, conversion: Conversion = "tight") -> RhoBudget:
+    def from_rho(cls, rho: float, delta: float, conversion: Conversion = "zcdp") -> RhoBudget:
         """The budget of ρ-zCDP; δ is needed only to state it as (ε, δ)."""
         if isinstance(rho, bool) or not isinstance(rho, int | float) or not math.isfinite(rho):
             raise BudgetError(f"rho must be a number, not {rho!r}")
@@ -233,11 +233,11 @@ class RhoBudget:
 
     def check_mechanism(self, mechanism: str) -> None:
         """Refuse a charge for noise of which the conversion does not hold."""
-        if self.conversion == "gaussian" and mechanism not in GAUSSIANS:
+        if self.conversion == "gdp" and mechanism not in GAUSSIANS:
             raise BudgetError(
-                f"the budget is stated by the curve of Gaussian noise (conversion 'gaussian'), "
+                f"the budget is stated by the curve of Gaussian noise (conversion 'gdp'), "
                 f"which says nothing of {mechanism!r:.80}; use the mechanism one-shot or layered, "
-                "or a budget with the conversion 'tight'"
+                "or a budget with the conversion 'zcdp'"
             )
 
     def split(self, weights: Sequence[float]) -> list[int]:

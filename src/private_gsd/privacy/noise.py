@@ -132,7 +132,7 @@ def gaussian_scale(squared_sensitivity: float, units: int, conversion: Conversio
     # The root is rounded up: a sensitivity must not be claimed smaller than it is.
     sensitivity = math.nextafter(math.sqrt(squared_sensitivity), math.inf)
     scale = sensitivity / math.sqrt(2 * rho)
-    if conversion == "gaussian":
+    if conversion == "gdp":
         scale = math.nextafter(math.sqrt(scale**2 + ROUNDING), math.inf)
     return _least(scale, lambda each: gaussian_mechanism(each).map(sensitivity), rho)
 

@@ -32,10 +32,10 @@ NEIGHBOURS = {
     "add-remove": "tables of which one has all rows of the other and one more",
 }
 CONVERSIONS = {
-    "tight": "the least epsilon by Proposition 12 of Canonne, Kamath and Steinke, The Discrete "
+    "zcdp": "the least epsilon by Proposition 12 of Canonne, Kamath and Steinke, The Discrete "
     "Gaussian for Differential Privacy",
     "paper": "epsilon = rho + 2 sqrt(rho ln(1/delta))",
-    "gaussian": "the least epsilon of Gaussian noise of this rho: delta = "
+    "gdp": "the least epsilon of Gaussian noise of this rho: delta = "
     "Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu) with mu = sqrt(2 rho), by "
     "Theorem 8 of Balle and Wang, Improving the Gaussian Mechanism for Differential Privacy; the "
     "noise drawn is the discrete Gaussian, with a variance that is larger by 3 to keep it",
@@ -170,7 +170,7 @@ def _guarantee(record: Mapping[str, Any], reasons: list[str]) -> str:
     if reasons:
         return f"NONE: {'; '.join(reasons)}."
     total, spent = record["total"], record["spent"]
-    so = ", since its noise is Gaussian," if record["conversion"] == "gaussian" else " so"
+    so = ", since its noise is Gaussian," if record["conversion"] == "gdp" else " so"
     said = [
         f"Everything released of dataset {record['dataset']!r} through this ledger, now and later, "
         "taken together, is rho-zero-concentrated differentially private with rho = "

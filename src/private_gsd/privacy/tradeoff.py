@@ -35,21 +35,21 @@ ROUNDED = 1e-12
 
 
 def largest_powers(
-    rho: float, false_alarms: Sequence[float], conversion: Conversion = "tight"
+    rho: float, false_alarms: Sequence[float], conversion: Conversion = "zcdp"
 ) -> list[float]:
     """For each probability of a false alarm, the power that no test exceeds.
 
-    >>> [round(power, 4) for power in largest_powers(0.0165, [0.01, 0.05], "gaussian")]
+    >>> [round(power, 4) for power in largest_powers(0.0165, [0.01, 0.05], "gdp")]
     [0.016, 0.0717]
 
     Args:
         rho: The total of ρ.
         false_alarms: Probabilities of false alarms.
-        conversion: "gaussian" where all noise is Gaussian; else what any ρ-zCDP keeps.
+        conversion: "gdp" where all noise is Gaussian; else what any ρ-zCDP keeps.
     """
     if rho > MAX_RHO:
         return [1.0 for _ in false_alarms]
-    pairs = _curve(rho, "gaussian" if conversion == "gaussian" else "tight")
+    pairs = _curve(rho, "gdp" if conversion == "gdp" else "zcdp")
 
     def power(alarm: float) -> float:
         least = min(
@@ -68,7 +68,7 @@ def largest_powers(
 @lru_cache(maxsize=16)
 def _curve(rho: float, conversion: Conversion) -> list[tuple[float, float]]:
     """Many ε, each with its δ; kept, since a record states it anew whenever it is read."""
-    curve = delta_of_gaussian if conversion == "gaussian" else delta_of
+    curve = delta_of_gaussian if conversion == "gdp" else delta_of
     last = epsilon_of(rho, LEAST_DELTA, conversion)
     epsilons = [last * step / STEPS for step in range(STEPS + 1)]
     return [(epsilon, curve(rho, epsilon)) for epsilon in epsilons]

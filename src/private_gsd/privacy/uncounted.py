@@ -86,8 +86,8 @@ def warn_if_again(fit: Fit) -> None:
     # One row for another is one removed and one added: two steps, and four times the ρ.
     weight = {each: 4 if len(relations) > 1 and each == "add-remove" else 1 for each in relations}
     rho = units_to_rho(sum(each.budget.units * weight[each.neighbours] for each in fits))
-    gaussian = all(each.budget.conversion == "gaussian" for each in fits)
-    conversion: Conversion = "gaussian" if gaussian else "tight"
+    gaussian = all(each.budget.conversion == "gdp" for each in fits)
+    conversion: Conversion = "gdp" if gaussian else "zcdp"
     delta = max(each.budget.delta for each in fits)
     epsilon = epsilon_of(rho, delta, conversion)
     warnings.warn(

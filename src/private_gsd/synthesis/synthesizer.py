@@ -100,9 +100,9 @@ class Synthesizer:
         release: The folder of the release; by default a temporary one (see ``Release.save``).
         neighbours: "replace-one", which makes the number of rows public, or "add-remove", where a
             share of the budget measures it, and ``delta`` must be given.
-        conversion: From (ε, δ) to ρ: "tight", "paper", or "gaussian", which takes 5 % less noise
+        conversion: From (ε, δ) to ρ: "zcdp", "paper", or "gdp", which takes 5 % less noise
             (unless that is below 5 rows) and is of mechanisms with Gaussian noise alone, one-shot
-            and layered. By default the ledger's, or "gaussian" for these, or "tight".
+            and layered. By default the ledger's, or "gdp" for these, or "zcdp".
         totals: Public totals that the table is to have, ``{"sex = 'F'": 1200}``: exact, free, and
             your claim that they are public.
         derived: Statistics that the table is to have as measured, such as "median(age)",

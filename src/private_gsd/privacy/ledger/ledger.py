@@ -215,7 +215,7 @@ class Ledger:
         check_line(name, "a dataset's name")
         with self.transaction() as connection:
             row = connection.execute(f"{_ACCOUNTS} WHERE name = ?", (name,)).fetchone()
-        return "gaussian" if row is None else _account(row).budget.conversion
+        return "gdp" if row is None else _account(row).budget.conversion
 
     def accounts(self) -> list[Account]:
         """All datasets, by name."""
@@ -310,13 +310,13 @@ class Ledger:
     def to_dp_accounting(self, name: str) -> Any:
         """The charges as a ``dp_accounting.ComposedDpEvent``, for others to compute the ε anew.
 
-        Under the conversion "gaussian" they are Gaussians for a sensitivity of 1, which the noise
+        Under the conversion "gdp" they are Gaussians for a sensitivity of 1, which the noise
         of each has allowed for: compose them as if for ADD_OR_REMOVE_ONE, whatever the dataset's
         neighbours are. (REPLACE_ONE doubles the sensitivity, to be safe, and the ε with it.)
         """
         events = require("dp_accounting", what="Exporting dp_accounting events", extra="accounting")
         account, charges = self._statement(name)
-        if account.budget.conversion == "gaussian":
+        if account.budget.conversion == "gdp":
             scales = [1 / math.sqrt(2 * charge.rho) for charge in charges]
             return events.ComposedDpEvent([events.GaussianDpEvent(scale) for scale in scales])
         return events.ComposedDpEvent([events.ZCDpEvent(rho=charge.rho) for charge in charges])

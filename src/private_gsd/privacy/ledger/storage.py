@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from private_gsd.privacy.ledger.chain import Link
 
 APPLICATION_ID = 0x4753444C  # "GSDL"
-VERSION = 4
+VERSION = 5
 BUSY_SECONDS = 30.0
 # A ledger that is being made.
 _DRAFT = re.compile(r"\.private-gsd-[0-9a-f]{16}")
@@ -51,7 +51,7 @@ CREATE TABLE datasets (
     name TEXT PRIMARY KEY NOT NULL CHECK (length(name) > 0),
     units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units > 0),
     delta REAL NOT NULL CHECK (delta > 0 AND delta < 1),
-    conversion TEXT NOT NULL CHECK (conversion IN ('tight', 'paper', 'gaussian')),
+    conversion TEXT NOT NULL CHECK (conversion IN ('zcdp', 'paper', 'gdp')),
     neighbours TEXT NOT NULL CHECK (neighbours IN ('replace-one', 'add-remove')),
     at TEXT NOT NULL
 ) WITHOUT ROWID;
@@ -110,7 +110,7 @@ CREATE TRIGGER charges_total BEFORE INSERT ON charges
     BEGIN SELECT RAISE(ABORT, 'over the total'); END;
 CREATE TRIGGER charges_gaussian BEFORE INSERT ON charges
     WHEN NEW.mechanism NOT IN {GAUSSIANS}
-        AND EXISTS (SELECT 1 FROM datasets WHERE name = NEW.dataset AND conversion = 'gaussian')
+        AND EXISTS (SELECT 1 FROM datasets WHERE name = NEW.dataset AND conversion = 'gdp')
     BEGIN SELECT RAISE(ABORT, 'not Gaussian'); END;
 CREATE TRIGGER charges_seeded BEFORE INSERT ON charges
     WHEN EXISTS (SELECT 1 FROM charges WHERE dataset = NEW.dataset
