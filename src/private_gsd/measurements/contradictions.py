@@ -1,4 +1,4 @@
-"""Contradictions: public totals that no table can have, found before anything is spent."""
+"""Contradictions: public counts that no table can have, found before anything is spent."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
     from private_gsd.sql.expressions import Truth
 
-# More totals than this are not held against each other, pair by pair.
+# More public counts than this are not compared, pair by pair.
 MAX_COMPARED = 100
 
 
 @dataclass(frozen=True)
-class Totals:
-    """Public totals, held against each other.
+class Contradictions:
+    """Public counts, compared with each other.
 
-    What is refused is proven to be impossible: a total above that of a condition that it is part
-    of, or conditions that exclude each other, or leave no row out, and do not add up. Totals that
+    What is refused is proven to be impossible: a count above that of a condition that it is part
+    of, or conditions that exclude each other, or leave no row out, and do not add up. Counts that
     are impossible for another reason pass.
 
     Attributes:
         schema: The public schema.
-        totals: For each condition, how many rows meet it.
+        counts: For each condition, the number of rows that meet it.
         truths: The conditions, parsed.
     """
 
     schema: Schema
-    totals: Mapping[str, int]
+    counts: Mapping[str, int]
     truths: tuple[Truth, ...]
 
     def check(self) -> None:
@@ -42,8 +42,8 @@ class Totals:
         for place, number in enumerate(self._numbers):
             if number and self._proofs.nobody([place]):
                 raise WorkloadError(
-                    f"no row that the schema allows meets {self._words([place])}, whose total is "
-                    f"{number:,}"
+                    f"no row that the schema allows meets {self._words([place])}, whose public "
+                    f"count is {number:,}"
                 )
         for whole in self._places:
             parts = [place for place in self._places if self._within[place][whole]]
@@ -103,14 +103,14 @@ class Totals:
 
     def _words(self, places: list[int]) -> str:
         """Some conditions, named."""
-        names = list(self.totals)
+        names = list(self.counts)
         listed = [f"{names[place]!r:.80}" for place in places[:3]]
         listed += [f"{len(places) - 3:,} more"] if len(places) > 3 else []
         return " and ".join([", ".join(listed[:-1]), listed[-1]] if len(listed) > 1 else listed)
 
     @cached_property
     def _numbers(self) -> list[int]:
-        return list(self.totals.values())
+        return list(self.counts.values())
 
     @cached_property
     def _places(self) -> range:

@@ -1,107 +1,182 @@
-"""Evidence: what is known beside our own measurements, as more targets of the search.
+"""Knowledge: what is known beside the measurements of a run, as more for a table to match.
 
-Public totals are exact and cost nothing; measurements made elsewhere count by their variances;
-derived targets follow from what was measured, and are as private as that. Totals and measurements
-made elsewhere are not covered by our ledger.
+Public counts are exact and cost nothing. External measurements count by their variances. Derived
+statistics follow from what was measured, and are as private as that. The ledger does not cover
+public counts and external measurements.
 """
 
 from __future__ import annotations
 
-import csv
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from private_gsd.errors import MeasurementError, WorkloadError
-from private_gsd.measurements.contradictions import Totals
-from private_gsd.measurements.derived_statistics import derive
+from private_gsd.measurements.derived_statistics import Statistic, check_derivable, derive
 from private_gsd.measurements.measurements import Measurements
-from private_gsd.privacy.measuring import MAX_ROWS
-from private_gsd.sql.parsing import parse_predicate
+from private_gsd.measurements.public_counts import check_counts, require_possible, whole_counts
 from private_gsd.workloads import Sums, Workload, predicates
 from private_gsd.workloads.sums import Part
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from private_gsd.measurements.derived_statistics import Statistic
     from private_gsd.schema import Schema
-    from private_gsd.sql.expressions import Truth
 
-# Totals count as if their noise were so much less than that of the best measurement.
+# Public counts weigh as if their noise were so much less than that of the best measurement.
 SHARPER = 10.0
 
 
-def check_totals(schema: Schema, totals: Any) -> dict[str, int]:
-    """Public totals: conditions in SQL, and how many rows meet each."""
-    if not isinstance(totals, dict):
-        raise WorkloadError(f"totals are given as {{condition: rows}}, not {totals!r:.80}")
-    for condition, number in totals.items():
-        if not isinstance(condition, str):
-            raise WorkloadError(f"a total is of a condition in SQL, not of {condition!r:.80}")
-        whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
-        if not whole or not 0 <= number <= MAX_ROWS:
-            raise WorkloadError(f"the total of {condition!r:.80} must be a whole number of rows")
-    known: dict[Truth, str] = {}
-    for condition in totals:
-        truth = parse_predicate(schema, condition)
-        if truth in known:
-            raise WorkloadError(f"{known[truth]!r:.80} and {condition!r:.80} ask for the same rows")
-        known[truth] = condition
-    found = {condition: int(number) for condition, number in totals.items()}
-    Totals(schema, found, tuple(known)).check()
-    return found
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """What is known beside the measurements of a run.
+
+    >>> Knowledge(public_counts={"sex = 'F'": 1200}, derived_statistics=["median(age)"])
+    Knowledge(public_counts={"sex = 'F'": 1200}, derived_statistics=('median(age)',))
+
+    Attributes:
+        public_counts: Conditions in SQL, and the number of rows that meet each: exact, free, and
+            your claim that they are public.
+        derived_statistics: Statistics that the table is to have as measured, such as "median(age)",
+            "quantile(income, 0.9)", "mean(age) WHERE sex = 'F'" or "share(married) WHERE age < 30".
+            They follow from what is measured and cost nothing.
+        external_measurements: Measurements made elsewhere, used by their variances beside ours.
+    """
+
+    public_counts: Mapping[str, int] = field(default_factory=dict)
+    derived_statistics: Sequence[str] = ()
+    external_measurements: Sequence[Measurements] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "public_counts", whole_counts(dict(self.public_counts)))
+        texts = self.derived_statistics
+        if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+            raise WorkloadError(f"derived_statistics is a list of texts, not {texts!r:.80}")
+        object.__setattr__(self, "derived_statistics", tuple(texts))
+        external = self.external_measurements
+        for each in external if isinstance(external, list | tuple) else [external]:
+            if not isinstance(each, Measurements):
+                raise MeasurementError(
+                    "external_measurements is a list of Measurements, and one is "
+                    f"{type(each).__name__}"
+                )
+        object.__setattr__(self, "external_measurements", tuple(external))
+
+    def __repr__(self) -> str:
+        given = {
+            "public_counts": self.public_counts,
+            "derived_statistics": self.derived_statistics,
+            "external_measurements": self.external_measurements,
+        }
+        return (
+            f"Knowledge({', '.join(f'{name}={value!r}' for name, value in given.items() if value)})"
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.public_counts or self.derived_statistics or self.external_measurements)
+
+    def of(self, schema: Schema) -> KnowledgeOf:
+        """What is known of tables of a schema; refuses what makes no sense for it."""
+        check_counts(schema, self.public_counts)
+        statistics = tuple(Statistic.read(schema, text) for text in self.derived_statistics)
+        return KnowledgeOf(schema, self, statistics, joined(schema, self.external_measurements))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The public counts and derived statistics, for JSON."""
+        return {
+            "public_counts": dict(self.public_counts),
+            "derived_statistics": list(self.derived_statistics),
+        }
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any], external: Measurements | None) -> Knowledge:
+        """The knowledge that ``to_dict`` wrote, with external measurements saved beside it."""
+        return cls(**saved, external_measurements=() if external is None else (external,))
 
 
-def require_possible(schema: Schema, totals: Mapping[str, int], rows: int) -> None:
-    """Refuse totals that a table of so many rows cannot have, where that number is public."""
-    for condition, number in totals.items():
-        if number > rows:
-            raise WorkloadError(
-                f"the total of {condition!r:.80} is {number:,}, and the table has {rows:,} rows"
+@dataclass(frozen=True, eq=False)
+class KnowledgeOf:
+    """Knowledge of tables of one schema.
+
+    Attributes:
+        schema: The public schema.
+        knowledge: The knowledge.
+        statistics: The derived statistics, parsed.
+        external: The external measurements, as one; None if there are none.
+    """
+
+    schema: Schema
+    knowledge: Knowledge
+    statistics: tuple[Statistic, ...]
+    external: Measurements | None
+
+    @property
+    def external_workload(self) -> Workload | None:
+        """The queries of the external measurements."""
+        return None if self.external is None else self.external.workload
+
+    @cached_property
+    def workload(self) -> Workload | None:
+        """Queries of all families that ``supplement`` adds, as far as they are known before."""
+        found = [] if self.external is None else [self.external.workload]
+        if self.statistics:
+            found.append(Workload(self.schema, (Sums(self.schema, [[Part(1, None)]]),)))
+        if self.knowledge.public_counts:
+            found.append(predicates(self.schema, list(self.knowledge.public_counts)[:1]))
+        return sum(found[1:], start=found[0]) if found else None
+
+    def check(self, certain: Workload) -> None:
+        """Refuse derived statistics that would not follow from what is measured for certain."""
+        external = self.external_workload
+        check_derivable(certain if external is None else certain + external, self.statistics)
+
+    def check_records(self, n_records: int) -> None:
+        """Refuse public counts that a table of so many records cannot have."""
+        require_possible(self.schema, self.knowledge.public_counts, n_records)
+
+    def supplement(self, measured: Measurements) -> Measurements:
+        """Our measurements, and all that is known beside them."""
+        found = measured
+        if self.external is not None:
+            same = resized(self.external, measured.rows)
+            found = found + replace(same, neighbours=measured.neighbours)
+        derived = derive(found, self.statistics) if self.statistics else None
+        if derived is not None:
+            found = found + derived
+        counts = self.knowledge.public_counts
+        if counts:
+            sharpest = float((measured.scales / measured.workload.units).min())
+            found = found + Measurements(
+                predicates(measured.workload.schema, list(counts)),
+                np.array(list(counts.values()), dtype=np.float64),
+                np.full(len(counts), sharpest / SHARPER),
+                measured.rows,
+                ("",) * len(counts),
+                measured.private,
+                measured.neighbours,
             )
-    truths = tuple(parse_predicate(schema, condition) for condition in totals)
-    Totals(schema, totals, truths).check_rows(rows)
+        return found
+
+    def claims(self) -> dict[str, Any]:
+        """What was taken for known beside our measurements; ε does not cover it."""
+        external = self.external
+        return {
+            "public_totals": dict(self.knowledge.public_counts),
+            "outside_groups": 0 if external is None else external.workload.num_groups,
+            "outside_private": None if external is None else external.private,
+            "derived": list(self.knowledge.derived_statistics),
+        }
 
 
-def read_totals(path: Path) -> dict[str, int]:
-    """Public totals from a CSV file with the columns condition and count."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            if reader.fieldnames is None or set(reader.fieldnames) != {"condition", "count"}:
-                raise WorkloadError(f"{path}: the columns must be condition and count")
-            found: dict[str, int] = {}
-            for line, row in enumerate(reader, start=2):
-                number, condition = (row["count"] or "").strip(), (row["condition"] or "").strip()
-                sound = number.isascii() and number.isdigit() and len(number) <= 15
-                if not sound or not condition or None in row:  # None: more cells than columns
-                    raise WorkloadError(
-                        f"{path}, line {line}: expected a condition and a whole number of rows, "
-                        f"such as \"sex = 'F'\",1200"
-                    )
-                if condition in found:
-                    raise WorkloadError(f"{path}, line {line}: {condition!r} stands there twice")
-                found[condition] = int(number)
-    except OSError as error:
-        raise WorkloadError(f"{path}: cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise WorkloadError(f"{path}: is no CSV file: {error}") from None
-    if not found:
-        raise WorkloadError(f"{path}: holds no totals")
-    return found
-
-
-def join_outside(schema: Schema, outside: Sequence[Any]) -> Measurements | None:
-    """Measurements made elsewhere, as one; each of the same columns."""
+def joined(schema: Schema, external: Sequence[Measurements]) -> Measurements | None:
+    """External measurements as one; each must be of the columns of the schema."""
     total: Measurements | None = None
-    for each in outside:
-        if not isinstance(each, Measurements):
-            raise MeasurementError(f"evidence is given as Measurements, not {type(each).__name__}")
+    for each in external:
         if each.workload.schema.columns != schema.columns:
-            raise MeasurementError("evidence must be about the columns of the schema, all of them")
+            raise MeasurementError(
+                "external measurements must be about the columns of the schema, all of them"
+            )
         same = replace(each, workload=replace(each.workload, schema=schema))
         if total is not None:
             same = resized(same, total.rows)
@@ -116,54 +191,3 @@ def resized(measured: Measurements, rows: int) -> Measurements:
     return replace(
         measured, counts=measured.counts * ratio, scales=measured.scales * ratio, rows=rows
     )
-
-
-def kinds_beside(
-    schema: Schema,
-    totals: Mapping[str, int],
-    outside: Measurements | None,
-    statistics: Sequence[Statistic],
-) -> Workload | None:
-    """Queries of all kinds that ``supplemented`` adds to measurements, as far as that is known."""
-    found = [] if outside is None else [outside.workload]
-    if statistics:
-        found.append(Workload(schema, (Sums(schema, [[Part(1, None)]]),)))
-    if totals:
-        found.append(predicates(schema, list(totals)[:1]))
-    return sum(found[1:], start=found[0]) if found else None
-
-
-def supplemented(
-    measured: Measurements,
-    totals: Mapping[str, int],
-    outside: Measurements | None,
-    statistics: Sequence[Statistic],
-) -> Measurements:
-    """Our measurements, and all that is known beside them.
-
-    Args:
-        measured: Ours.
-        totals: Public totals.
-        outside: Measurements made elsewhere.
-        statistics: What to derive from both.
-    """
-    found = measured
-    if outside is not None:
-        same = resized(outside, measured.rows)
-        found = found + replace(same, neighbours=measured.neighbours)
-    targets = derive(found, statistics) if statistics else None
-    if targets is not None:
-        found = found + targets
-    if totals:
-        workload = predicates(measured.workload.schema, list(totals))
-        sharpest = float((measured.scales / measured.workload.units).min())
-        found = found + Measurements(
-            workload,
-            np.array(list(totals.values()), dtype=np.float64),
-            np.full(len(totals), sharpest / SHARPER),
-            measured.rows,
-            ("",) * len(totals),
-            measured.private,
-            measured.neighbours,
-        )
-    return found

@@ -13,7 +13,7 @@ import json
 import operator
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -134,6 +134,20 @@ class Measurements:
             self.charges + other.charges,
             self.private and other.private,
             self.neighbours,
+        )
+
+    def first(self, groups: int) -> Measurements:
+        """The first of the measured groups.
+
+        Args:
+            groups: The number of groups.
+        """
+        return replace(
+            self,
+            workload=self.workload.select(range(groups)),
+            counts=self.counts[: self.workload.offsets[groups]],
+            scales=self.scales[:groups],
+            charges=self.charges[:groups],
         )
 
     def __repr__(self) -> str:

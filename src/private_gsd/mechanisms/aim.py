@@ -88,9 +88,7 @@ class AIM(ColumnsFirst):
             )
             spent += selecting + measuring
             worth = _worth_its_noise(task, tables[-1], chosen, spent, measuring)
-            groups = yield from select(
-                f"{step}: select", worth, units=selecting, stream=2 * number
-            )
+            groups = yield from select(f"{step}: select", worth, units=selecting, stream=2 * number)
             measured = yield from measure(
                 f"{step}: measure", groups, [measuring], stream=2 * number + 1
             )

@@ -98,7 +98,9 @@ class MST(ColumnsFirst):
         """What all columns get together, and what each selection gets."""
         edges = tree_size(task.workload)
         columns = task.budget.units // 3
-        replace(task.budget, units=columns).split([1.0] * edges)  # a budget that is too small is refused
+        replace(task.budget, units=columns).split(
+            [1.0] * edges
+        )  # a budget that is too small is refused
         return columns, columns // edges
 
     def check(self, projector: Projector, workload: Workload, external: Workload | None) -> None:
@@ -151,7 +153,7 @@ def _edges(task: Task, measured: Measurements, tree: list[int]) -> Callable[[], 
 
 
 def tree_size(workload: Workload) -> int:
-    """The number of pairs in a spanning tree, or in a forest where pairs do not join all columns."""
+    """The number of pairs in a spanning tree, or forest where they do not join all columns."""
     trees = Trees()
     return sum(trees.join(scope) for scope in scopes_of(workload) if len(scope) == 2)
 
@@ -176,9 +178,7 @@ def independent_shares(workload: Workload, measured: Measurements) -> NDArray[np
     return np.minimum(np.concatenate(found), 1.0)
 
 
-def nearest_probabilities(
-    shares: NDArray[np.float64], *, exhaustive: bool
-) -> NDArray[np.float64]:
+def nearest_probabilities(shares: NDArray[np.float64], *, exhaustive: bool) -> NDArray[np.float64]:
     """The probabilities nearest to noisy shares.
 
     Args:

@@ -2,8 +2,8 @@
 
 A mechanism is a generator of steps. It yields what is to be done next and is sent the result, which
 was made now or stands in a checkpoint: a run that died is repeated from its first step, and only
-what is missing is done. So a mechanism must not draw random numbers, and must decide by public facts
-and by results alone.
+what is missing is done. So a mechanism draws no random numbers, and decides by public facts and by
+results alone.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Projectors: measurements in, an encoded synthetic table out. The door that all rivals share."""
+"""The projector: measurements in, an encoded synthetic table out."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from private_gsd.errors import SearchError, WorkloadError
 from private_gsd.measurements.measurements import Measurements
-from private_gsd.projection.genetic.config import MOST_ROWS, whole_number
 from private_gsd.workloads import (
     Conjunctions,
     Functions,
@@ -19,6 +19,7 @@ from private_gsd.workloads import (
     Predicates,
     Sums,
 )
+from private_gsd.workloads.checks import whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float64]
 
+MOST_ROWS = 2**31 - 1
 # What a family is called, to people.
 KINDS: dict[type[Family], str] = {
     Marginals: "marginals",
@@ -59,37 +61,49 @@ class Projection:
     seconds: float
 
 
-class Projector(Protocol):
-    """Makes tables of measurements; its attributes are its settings."""
+class Projector(ABC):
+    """Makes tables of measurements. Subclasses are frozen dataclasses; fields are settings."""
+
+    # Whether its tables keep the rules of a schema.
+    keeps_rules: ClassVar[bool] = False
+    # Whether it takes public counts and derived statistics beside measurements.
+    takes_knowledge: ClassVar[bool] = False
 
     @property
+    @abstractmethod
     def name(self) -> str:
-        """What it is called in the registry."""
+        """The name in the registry."""
 
     @property
     def limited(self) -> bool:
         """Whether few groups may be too many together, so that a selection must look at each."""
+        return False
 
-    def check(self, workload: Workload) -> None:
+    def check(self, workload: Workload) -> None:  # noqa: B027
         """Refuse queries that it cannot serve, by name, and an extra that is not installed."""
 
-    def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:
-        """Why it cannot take measurements of all these groups at once, if it cannot.
+    def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
+        """Why it cannot take measurements of all these groups at once; None if it can.
 
         Args:
             workload: The groups.
-            share: How much of the size that a model may have it may take, where that grows with
-                every group.
+            share: The share of the largest allowed model that it may take, where a model grows
+                with every group.
         """
+        return None
 
-    def prepare(self, measurements: Measurements, *, rows: int) -> None:
-        """Load what projecting needs from the disk, or compile it, before anything is paid for.
+    def prepare(  # noqa: B027
+        self, measurements: Measurements, *, rows: int, started: bool = False
+    ) -> None:
+        """Load what a projection needs from the disk, or compile it, before anything is paid for.
 
         Args:
-            measurements: Of a query of each kind, with any answers.
-            rows: How many rows the table has.
+            measurements: One query group of each family, with any answers.
+            rows: The number of rows of the table.
+            started: Whether projections start from a table.
         """
 
+    @abstractmethod
     def project(
         self,
         measurements: Measurements,
@@ -100,16 +114,20 @@ class Projector(Protocol):
         threads: int | None = None,
         callback: Callback | None = None,
     ) -> Projection:
-        """Make a table. The same measurements, settings and seed give the same one.
+        """Make a table. The same measurements, settings and seed give the same table.
 
         Args:
             measurements: The noisy answers.
-            rows: How many rows the table has.
-            seed: Of the search; privacy does not depend on it.
-            start: An encoded table of as many rows to begin with, where that is of use.
-            threads: How many to use, where that can be chosen.
-            callback: Told of progress; if it returns true, the table is made of what there is.
+            rows: The number of rows of the table.
+            seed: The seed of the projection; privacy does not depend on it.
+            start: An encoded table of as many rows to start from, where that is of use.
+            threads: The number of threads, where that can be chosen.
+            callback: Called as it goes on; if it returns true, the table is made of what there is.
         """
+
+    def to_dict(self) -> dict[str, Any]:
+        """The name and the settings, for JSON."""
+        return {"name": self.name, **asdict(self)}  # type: ignore[call-overload]
 
 
 def require_served(name: str, workload: Workload, served: tuple[type[Family], ...]) -> None:
@@ -143,3 +161,8 @@ def checked(measurements: Measurements, rows: int, seed: int) -> tuple[int, int]
     if not isinstance(measurements, Measurements):
         raise SearchError(f"a projector needs Measurements, not {type(measurements).__name__}")
     return whole_number("rows", rows, 1, MOST_ROWS), whole_number("seed", seed, 0, 2**63 - 1)
+
+
+def whole_number(name: str, value: Any, low: int, high: int) -> int:
+    """A whole number of any type between two bounds."""
+    return whole(name, value, low, high, SearchError)

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 INPUTS = ("schema.toml", "workload.json", "workload.npz")
 OUTPUTS = ("synthetic.parquet", "privacy.json")
-OPTIONAL = ("total.json", "epochs.json")
+OPTIONAL = ("n_records.json", "selections.json")
 # Folders of measurements: ours, and external ones.
-FOLDERS = ("measurements", "evidence")
+FOLDERS = ("measurements", "external")
 DOCUMENT = "measurements.json"
 ARRAYS = r"arrays-[0-9a-f]{16}\.npz"
 

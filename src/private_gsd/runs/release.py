@@ -1,34 +1,28 @@
-"""Releases: a folder that holds all that may leave the house, and what a killed run goes on from.
+"""Releases: a folder with all that may be published, and what a killed run resumes from.
 
     release.json         what it is: settings, versions, whether it is complete
     run.json             what only the run needs: where the data and the ledger are
     schema.toml          the public schema
-    workload.json, .npz  the questions
-    evidence/            noisy answers from elsewhere, if any were given
+    workload.json, .npz  the target workload
+    external/            external measurements, if any were given
     measurements/        the noisy answers
-    total.json           the number of rows, where it was measured
-    epochs.json          of an adaptive run, the groups selected
-    table-N.npy          the encoded synthetic table at the end of epoch N (0 for one-shot)
+    n_records.json       the number of records, where it was measured
+    selections.json      the groups that were selected, step by step
+    table-N.npy          the N-th encoded synthetic table of the run
     synthetic.parquet    the synthetic table
-    privacy.json         what was promised and spent
+    privacy.json         what is guaranteed and what was spent
 
 Every file is written whole or not at all. None holds a row of the data or an exact count.
 ``release.json`` lists the files of the release with their checksums (see ``manifest``) and has one
-of its own; every file is held against it when it is read. A saved release has no ``run.json``. The
+of its own; every file is compared with it when it is read. A saved release has no ``run.json``. The
 ledger of a run that was given none lies beside the folder: a copy of the folder then has no ledger
-of its own to draw under.
+of its own to draw under. ``run_folder`` has what a run does with the folder.
 """
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
-import io
 import os
-import platform
-import shutil
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,23 +34,21 @@ from private_gsd.errors import BudgetError, MeasurementError, ReleaseError
 from private_gsd.measurements.measurements import UNSOUND, Measurements, check_rows
 from private_gsd.privacy.measuring import NoisyTotal
 from private_gsd.privacy.record import at_most, restated, uncovered
-from private_gsd.runs.manifest import DOCUMENT, INPUTS, OPTIONAL, OUTPUTS, Manifest
-from private_gsd.runs.synthetic_table import check_size, read_table, table_bytes
+from private_gsd.runs.manifest import DOCUMENT, INPUTS, Manifest
+from private_gsd.runs.settings import RunSettings
+from private_gsd.runs.synthetic_table import read_table
 from private_gsd.schema import Schema
 from private_gsd.system import durable_files
 from private_gsd.system.markup import html_table
 from private_gsd.system.untrusted_files import (
-    MAX_ARRAYS,
     MAX_DOCUMENT,
-    load_array,
     load_arrays,
     parse_json,
     read_file,
     seal,
-    to_json,
     unseal,
 )
-from private_gsd.workloads.serialisation import ARRAY_NAMES, dump_workload, load_workload
+from private_gsd.workloads.serialisation import ARRAY_NAMES, load_workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,22 +62,12 @@ if TYPE_CHECKING:
 
 # What reading a damaged file may raise.
 DAMAGED = (OSError, *UNSOUND, BudgetError, MeasurementError, pa.ArrowException)
-# What was drawn, and where it is kept.
-KEPT = {
-    "total": "total.json",
-    "epochs": "epochs.json",
-    "measurements": "measurements/measurements.json",
-}
-# What run.json says, and of what kind it is.
-RUN: dict[str, Any] = {"run": str, "ledger": str, "data": str | None, "opened": bool}
 FORMAT = "private-gsd release"
-VERSION = 2
-# A workload whose document is larger could be paid for, and not be read again.
-MAX_WORKLOAD = MAX_DOCUMENT // 4
+VERSION = 3
 
 
 class Release:
-    """A release folder; also the checkpoint of the run that fills it.
+    """A release folder, to be read. ``run_folder`` has what fills it.
 
     Args:
         folder: Where it is.
@@ -124,54 +106,6 @@ class Release:
             ]
         return html_table(f"Release {self.name}", ("", "value"), rows, words=(1,))
 
-    def begin(
-        self,
-        settings: dict[str, Any],
-        run: dict[str, Any],
-        workload: Workload,
-        outside: Measurements | None = None,
-    ) -> None:
-        """Begin a release, in a folder that is locked and holds nothing of another one.
-
-        Args:
-            settings: The settings of the run, for JSON.
-            run: What only this run needs, for JSON.
-            workload: The questions.
-            outside: Measurements made elsewhere.
-        """
-        self.check_free()
-        check_size(workload.schema, settings["rows"])
-        families, arrays = dump_workload(workload)
-        buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, **arrays)
-        questions = to_json({"families": families})
-        if len(questions) > MAX_WORKLOAD or len(buffer.getvalue()) > MAX_ARRAYS // 4:
-            raise ReleaseError(
-                f"{self.folder}: the workload takes {len(questions) + len(buffer.getvalue()):,} "
-                "bytes, too many for a release; ask fewer queries"
-            )
-        names = [*INPUTS]
-        with self._writing():
-            # First: it shows that what a kill leaves here is ours (see ``check_free``).
-            durable_files.write(self.folder / "run.json", seal(run))
-            durable_files.write(self.folder / "schema.toml", workload.schema.to_toml().encode())
-            durable_files.write(self.folder / "workload.npz", buffer.getvalue())
-            durable_files.write(self.folder / "workload.json", questions)
-            if outside is not None:
-                folder = self._subfolder("evidence")
-                outside.save(folder)
-                names += self._named(folder)
-            document = {
-                "format": FORMAT,
-                "version": VERSION,
-                "complete": False,
-                "run": run["run"],
-                "settings": settings,
-                "software": _software(),
-                "files": Manifest.of(self.folder, names).document(),
-            }
-            durable_files.write(self.folder / "release.json", seal(document))
-
     @property
     def is_one(self) -> bool:
         """Whether the folder holds a release, whatever else is wrong with it."""
@@ -183,61 +117,6 @@ class Release:
             return True
         return not isinstance(document, dict) or document.get("format") == FORMAT
 
-    def check_free(self) -> None:
-        """Refuse a folder that holds a release, or anything that could be taken for one."""
-        if not self.folder.exists():
-            return
-        if (self.folder / "release.json").exists():
-            raise ReleaseError(
-                f"{self.folder}: holds a release already; go on with it ('private-gsd resume "
-                f"{self.folder}'), or choose another folder"
-            )
-        if not self.folder.is_dir():
-            raise ReleaseError(f"{self.folder}: is a file, and a release needs a folder")
-        # What a killed beginning left is ours. Files of the same names may be the user's.
-        try:
-            begun = self._unsealed("run.json") is not None
-        except ReleaseError:
-            begun = False
-        mine = {*INPUTS, "run.json", "evidence"} if begun else set()
-        others = [path.name for path in self.folder.iterdir() if path.name not in mine]
-        others = [name for name in others if not durable_files.TEMPORARY.fullmatch(name)]
-        if others:
-            raise ReleaseError(
-                f"{self.folder}: is not empty ({sorted(others)[0]!r} is there); a release needs a "
-                "folder of its own"
-            )
-
-    def check_inputs(self) -> None:
-        """Refuse to go on with another schema, workload or claim than the run began with."""
-        self._manifest.check(self.folder, but=OUTPUTS)
-
-    def discard(self) -> None:
-        """Remove what ``begin`` wrote, where nothing was paid for."""
-        for name in ("release.json", "run.json", *INPUTS):
-            (self.folder / name).unlink(missing_ok=True)
-        shutil.rmtree(self.folder / "evidence", ignore_errors=True)
-
-    def tidy(self, kept_at: Callable[[str], int]) -> None:
-        """Before anything is drawn: show what was kept when a kill came, and remove the rest.
-
-        Args:
-            kept_at: By a digest, when the ledger took it down; see ``recover``.
-        """
-        measured = self._subfolder("measurements")
-        with self._reading(), self._writing():
-            for name in KEPT.values():
-                durable_files.recover(self.folder / name, kept_at)
-            for path in self.folder.glob(".*.tmp"):
-                if durable_files.TEMPORARY.fullmatch(path.name):
-                    path.unlink()
-        Measurements.tidy(measured)
-
-    def digest(self, kind: str) -> str:
-        """Of the "total", the "epochs" or the "measurements", as they were kept."""
-        with self._reading():
-            return durable_files.digest_of(self.folder / KEPT[kind])
-
     @classmethod
     def load(cls, folder: str | Path) -> Release:
         """Open a release, complete or not; anything else is refused."""
@@ -247,42 +126,13 @@ class Release:
         release._manifest.check(release.folder, but=gone)
         return release
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Nobody else works on this release meanwhile, or two runs would draw under one charge."""
-        with self._writing():
-            durable_files.make_folder(self.folder)
-            descriptor = os.open(self.folder, os.O_RDONLY)
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ReleaseError(f"{self.folder}: another process is working on it") from None
-            except OSError as error:
-                raise ReleaseError(f"{self.folder}: cannot be locked: {error.strerror}") from None
-            yield
-        finally:
-            os.close(descriptor)
-
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> RunSettings:
         """The settings of the run."""
-        settings: dict[str, Any] = self._document["settings"]
-        return settings
-
-    @property
-    def run(self) -> dict[str, Any]:
-        """What only the run needs; a release that was handed on has none."""
-        document = self._unsealed("run.json")
-        if document is None:
-            raise ReleaseError(f"{self.folder}: has no run.json, and so no run to go on with")
-        for name, kind in RUN.items():
-            value = document.get(name)
-            if not isinstance(value, kind) or (isinstance(value, str) and not _is_path(value)):
-                raise ReleaseError(f"{self.folder}: run.json is damaged: {name!r}")
-        if document["run"] != self._document["run"]:
-            raise ReleaseError(f"{self.folder}: run.json is of another release; put its own back")
-        return document
+        try:
+            return RunSettings.from_dict(self._document["settings"], self.external())
+        except ReleaseError as error:
+            raise ReleaseError(f"{self.folder}: {error}") from None
 
     @property
     def complete(self) -> bool:
@@ -328,7 +178,9 @@ class Release:
             )
         schema = self.schema
         with self._reading("synthetic.parquet"):
-            return read_table(self._listed("synthetic.parquet"), schema, self.settings["rows"])
+            return read_table(
+                self._listed("synthetic.parquet"), schema, self._document["settings"]["rows"]
+            )
 
     @property
     def matrix(self) -> Matrix:
@@ -340,13 +192,13 @@ class Release:
         """The noisy answers, if anything was measured."""
         return self._measurements("measurements")
 
-    def outside(self) -> Measurements | None:
-        """Measurements made elsewhere, if any were given."""
-        return self._measurements("evidence")
+    def external(self) -> Measurements | None:
+        """The external measurements; None if none were given."""
+        return self._measurements("external")
 
     def _measurements(self, name: str) -> Measurements | None:
         folder = self._subfolder(name)
-        if self.complete or name == "evidence":  # their checksums are known
+        if self.complete or name == "external":  # their checksums are known
             if f"{name}/{DOCUMENT}" not in self._manifest.entries:
                 return None
             for each in self._named(folder):
@@ -355,37 +207,20 @@ class Release:
             return None
         return Measurements.load(folder)
 
-    def epochs(self) -> list[list[int]]:
-        """The groups that were selected, epoch by epoch."""
-        document = self._kept("epochs.json")
-        epochs = [] if document is None else document.get("epochs")
-        if not isinstance(epochs, list) or not all(
-            isinstance(epoch, list) and all(type(group) is int for group in epoch)
-            for epoch in epochs
+    def selections(self) -> list[list[int]]:
+        """The groups that were selected, step by step."""
+        document = self._drawn("selections.json")
+        selections = [] if document is None else document.get("selections")
+        if not isinstance(selections, list) or not all(
+            isinstance(groups, list) and all(type(group) is int for group in groups)
+            for groups in selections
         ):
-            raise ReleaseError(f"{self.folder}: epochs.json is damaged")
-        return epochs
+            raise ReleaseError(f"{self.folder}: selections.json is damaged")
+        return selections
 
-    def table(self, epoch: int) -> Matrix | None:
-        """The encoded synthetic table at the end of an epoch."""
-        path = self.folder / f"table-{epoch}.npy"
-        if not path.exists():
-            return None
-        with self._reading(path.name):
-            content = read_file(path, MAX_ARRAYS)
-            if content[:64] != self._mark(epoch, content[64:]):
-                raise ReleaseError(f"{path}: was changed or is torn, or is of another run")
-            values: Matrix = load_array(content[64:])
-        return values
-
-    def _mark(self, epoch: int, content: bytes) -> bytes:
-        """A checksum of a table that is right in its own place alone."""
-        place = f"{self._document['run']} {epoch} ".encode()
-        return hashlib.sha256(place + content).hexdigest().encode()
-
-    def total(self) -> NoisyTotal | None:
-        """The number of rows, if it was measured."""
-        document = self._kept("total.json")
+    def n_records(self) -> NoisyTotal | None:
+        """The number of records; None if it was not measured."""
+        document = self._drawn("n_records.json")
         if document is None:
             return None
         try:
@@ -393,52 +228,37 @@ class Release:
                 check_rows(document["rows"]), float(document["scale"]), document["private"] is True
             )
         except (*UNSOUND, MeasurementError):
-            raise ReleaseError(f"{self.folder}: total.json is damaged") from None
+            raise ReleaseError(f"{self.folder}: n_records.json is damaged") from None
 
-    def keep_total(self, total: NoisyTotal, before: Before) -> None:
-        """Keep the number of rows."""
-        with self._writing():
-            document = {"run": self._document["run"], **total._asdict()}
-            durable_files.publish(self.folder / KEPT["total"], seal(document), before)
-
-    def keep_epochs(self, epochs: list[list[int]], before: Before) -> None:
-        """Keep which groups were selected."""
-        with self._writing():
-            document = {"run": self._document["run"], "epochs": epochs}
-            durable_files.publish(self.folder / KEPT["epochs"], seal(document), before)
-
-    def keep_measurements(self, measurements: Measurements, before: Before) -> None:
-        """Keep what was measured."""
-        measurements.save(self._subfolder("measurements"), before)
-
-    def keep_table(self, epoch: int, table: Matrix) -> None:
-        """Keep a synthetic table, and the one before it."""
-        buffer = io.BytesIO()
-        np.save(buffer, table, allow_pickle=False)
-        mark = self._mark(epoch, buffer.getvalue())
-        with self._writing():
-            durable_files.write(self.folder / f"table-{epoch}.npy", mark + buffer.getvalue())
-            for old in self.folder.glob("table-*.npy"):
-                if old.stem not in (f"table-{epoch}", f"table-{epoch - 1}"):
-                    old.unlink(missing_ok=True)
-
-    def change_rows(self, rows: int) -> None:
-        """Let the synthetic table, which is not there yet, have another number of rows."""
-        check_size(self.schema, rows)
-        with self._writing():
-            settings = {**self.settings, "rows": rows}
-            document = {**self._document, "settings": settings}
-            durable_files.write(self.folder / "release.json", seal(document))
-
-    def note(self, **facts: Any) -> None:
-        """Keep a fact about the run."""
-        with self._writing():
-            durable_files.write(self.folder / "run.json", seal({**self.run, **facts}))
+    def check_free(self) -> None:
+        """Refuse a folder that holds a release, or anything that could be taken for one."""
+        if not self.folder.exists():
+            return
+        if (self.folder / "release.json").exists():
+            raise ReleaseError(
+                f"{self.folder}: holds a release already; resume it ('private-gsd resume "
+                f"{self.folder}'), or choose another folder"
+            )
+        if not self.folder.is_dir():
+            raise ReleaseError(f"{self.folder}: is a file, and a release needs a folder")
+        # What a killed beginning left is ours. Files of the same names may be the user's.
+        try:
+            begun = self._unsealed("run.json") is not None
+        except ReleaseError:
+            begun = False
+        mine = {*INPUTS, "run.json", "external"} if begun else set()
+        others = [path.name for path in self.folder.iterdir() if path.name not in mine]
+        others = [name for name in others if not durable_files.TEMPORARY.fullmatch(name)]
+        if others:
+            raise ReleaseError(
+                f"{self.folder}: is not empty ({sorted(others)[0]!r} is there); a release needs a "
+                "folder of its own"
+            )
 
     def save(self, folder: str | Path) -> Release:
         """Copy a complete release to another folder, which must not hold one."""
         if not self.complete:
-            raise ReleaseError(f"{self.folder}: not complete yet, and so not to be handed on")
+            raise ReleaseError(f"{self.folder}: not complete yet, and so not to be published")
         other = Release(folder)
         other.check_free()
         # The names are those that releases have, and all is whole before anything is copied.
@@ -454,19 +274,6 @@ class Release:
             # The document comes last: without it there is no release.
             durable_files.write(other.folder / "release.json", seal(self._document))
         return other
-
-    def finish(self, table: pa.RecordBatch, privacy: dict[str, Any]) -> None:
-        """Write the synthetic table and the privacy record, and say that all is there."""
-        inputs = [name for name in self._manifest.entries if name.startswith((*INPUTS, "evidence"))]
-        kept = [name for name in OPTIONAL if (self.folder / name).exists()]
-        measured = self._named(self._subfolder("measurements"))
-        with self._writing():
-            durable_files.write(self.folder / "synthetic.parquet", table_bytes(table))
-            durable_files.write(self.folder / "privacy.json", to_json(privacy))
-            names = [*inputs, *kept, *measured, *OUTPUTS]
-            files = Manifest.of(self.folder, names).document()
-            document = {**self._document, "complete": True, "files": files}
-            durable_files.write(self.folder / "release.json", seal(document))
 
     @property
     def _document(self) -> dict[str, Any]:
@@ -517,8 +324,8 @@ class Release:
             except FileNotFoundError:
                 return None
 
-    def _kept(self, name: str) -> dict[str, Any] | None:
-        """What was drawn by this run, if it was."""
+    def _drawn(self, name: str) -> dict[str, Any] | None:
+        """What the run drew; None if it did not yet."""
         document = self._document
         if document["complete"]:
             if name not in self._manifest.entries:
@@ -555,21 +362,3 @@ class Release:
         except DAMAGED as error:
             where = self.folder / name if name else self.folder
             raise ReleaseError(f"{where}: cannot be read: {error}") from None
-
-
-def _is_path(text: str) -> bool:
-    """Whether a text can be a path here."""
-    try:
-        return b"\0" not in os.fsencode(text)
-    except UnicodeEncodeError:
-        return False
-
-
-def _software() -> dict[str, str]:
-    """What made the release."""
-    return {
-        "private-gsd": version("private-gsd"),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "pyarrow": pa.__version__,
-    }

@@ -1,6 +1,6 @@
-"""Conditional samples: synthetic rows that meet a condition, or that have given values.
+"""Samples of a release: some of its rows, rows that meet a condition, rows around given values.
 
-Both are made of a release alone, and cost nothing.
+All are made of a release alone, and cost nothing.
 """
 
 from __future__ import annotations
@@ -15,20 +15,18 @@ from private_gsd.data.encoding import Encoder
 from private_gsd.data.sources import open_source
 from private_gsd.errors import DataError, ReleaseError, did_you_mean
 from private_gsd.kernels.nearest import nearest_donors
-from private_gsd.measurements.derived_statistics import Statistic
-from private_gsd.measurements.knowledge import check_totals, supplemented
 from private_gsd.projection.constraints import broken_rows
 from private_gsd.projection.genetic import GeneticSearch, evolve
 from private_gsd.schema import Discrete
 from private_gsd.sql.rules import UndecidedError, check_rules
 from private_gsd.system.memory import BASE, require_room
+from private_gsd.system.progress import Progress, ignore
 from private_gsd.workloads import Predicates
 from private_gsd.workloads.checks import whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from private_gsd.projection.watch import Callback
     from private_gsd.runs.release import Release
     from private_gsd.schema import Schema
 
@@ -67,7 +65,7 @@ def fill_columns(
     *,
     seed: int = 0,
     threads: int | None = None,
-    callback: Callback | None = None,
+    progress: Progress = ignore,
 ) -> pa.Table:
     """Rows with the given values of some columns, and synthetic ones of all others.
 
@@ -78,9 +76,9 @@ def fill_columns(
     Args:
         release: The release.
         given: A table of some of the schema's columns.
-        seed: Of the search.
-        threads: How many to use; all cores by default.
-        callback: Told of progress.
+        seed: The seed of the search.
+        threads: The number of threads; all cores by default.
+        progress: Called as the search goes on.
     """
     schema = release.schema
     names, rows = _given(schema, given)
@@ -102,16 +100,7 @@ def fill_columns(
         )
     elif len(names) < len(schema):
         rest = np.repeat(table, often - np.bincount(donors, minlength=len(table)), axis=0)
-        settings = release.settings
-        derived = settings.get("derived") or []
-        if not isinstance(derived, list):
-            raise ReleaseError(f"{release.folder}: release.json is damaged: 'derived'")
-        known = supplemented(
-            measured,
-            check_totals(schema, settings.get("totals") or {}),
-            release.outside(),
-            [Statistic.read(schema, text) for text in derived],
-        )
+        known = release.settings.knowledge.of(schema).supplement(measured)
         everyone = np.concatenate([start, rest])
         found = evolve(
             known,
@@ -119,7 +108,7 @@ def fill_columns(
             seed=seed,
             start=everyone,
             threads=threads,
-            callback=callback,
+            callback=lambda now: progress("searching", now.generation, None),
             fixed=names,
             movable=len(start),
         )

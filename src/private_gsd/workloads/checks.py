@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
 
 
-def whole(
-    name: str, value: Any, low: int, high: int, error: type[GsdError] = WorkloadError
-) -> int:
+def whole(name: str, value: Any, low: int, high: int, error: type[GsdError] = WorkloadError) -> int:
     """A whole number of any type between two bounds."""
     try:
         number = operator.index(value)

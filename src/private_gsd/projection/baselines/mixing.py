@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from private_gsd.projection.baselines.mixtures import fit_mixture
 from private_gsd.projection.baselines.optional import gradients
 from private_gsd.projection.baselines.products import too_many_products
 from private_gsd.projection.baselines.settings import check_settings
-from private_gsd.projection.protocol import Projection, require_served
+from private_gsd.projection.protocol import Projection, Projector, require_served
 from private_gsd.workloads import Marginals
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mixing(ABC):
+class Mixing(Projector):
     """A projector that fits a mixture of product distributions.
 
     Attributes:
@@ -42,11 +42,6 @@ class Mixing(ABC):
     def __post_init__(self) -> None:
         check_settings(self)
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """As it is registered."""
-
     @abstractmethod
     def begin(self, tools: Any, atoms: Atoms, key: Any) -> tuple[Any, Any]:
         """The parameters to begin with, and what stays as it is."""
@@ -56,11 +51,6 @@ class Mixing(ABC):
     def logits(jnp: Any, theta: Any, fixed: Any) -> Any:
         """The logits of all product distributions, from parameters and what stays."""
 
-    @property
-    def limited(self) -> bool:
-        """A few groups always do together."""
-        return False
-
     def check(self, workload: Workload) -> None:
         """Refuse all but marginals."""
         gradients(self.name)
@@ -69,9 +59,6 @@ class Mixing(ABC):
     def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
         """Why there would be too many products."""
         return too_many_products(workload, self.mixtures)
-
-    def prepare(self, measurements: Measurements, *, rows: int) -> None:  # noqa: B027
-        """JAX compiles for each problem anew, and keeps nothing on the disk."""
 
     def project(
         self,

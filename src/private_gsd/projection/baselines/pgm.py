@@ -24,7 +24,7 @@ from private_gsd.errors import SearchError, WorkloadError
 from private_gsd.projection.atoms import Atoms
 from private_gsd.projection.baselines.optional import gradients, graphical_models
 from private_gsd.projection.baselines.settings import check_settings
-from private_gsd.projection.protocol import Projection, checked, require_served
+from private_gsd.projection.protocol import Projection, Projector, checked, require_served
 from private_gsd.projection.watch import Reason, Stopped, Watch
 from private_gsd.workloads import Marginals
 from private_gsd.workloads.tables import Asked, tables_asked
@@ -74,7 +74,7 @@ class Summed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PGM:
+class PGM(Projector):
     """The projector "pgm".
 
     Attributes:
@@ -120,9 +120,6 @@ class PGM:
             f"{sum(sizes.values()):,} cells, more than the {allowed:,} allowed: together they "
             f"join {names}"
         )
-
-    def prepare(self, measurements: Measurements, *, rows: int) -> None:
-        """JAX compiles for each problem anew, and keeps nothing on the disk."""
 
     def project(
         self,

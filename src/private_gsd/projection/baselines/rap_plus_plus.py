@@ -26,7 +26,13 @@ from private_gsd.projection.baselines.relaxed import (
     too_many_queries,
 )
 from private_gsd.projection.baselines.settings import check_settings
-from private_gsd.projection.protocol import Projection, checked, require_finite, require_served
+from private_gsd.projection.protocol import (
+    Projection,
+    Projector,
+    checked,
+    require_finite,
+    require_served,
+)
 from private_gsd.projection.watch import Reason, Stopped, Watch
 from private_gsd.workloads import Conjunctions, Halfspaces, Marginals
 
@@ -55,7 +61,7 @@ class Asked(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RAPPlusPlus:
+class RAPPlusPlus(Projector):
     """The projector "rap++".
 
     Attributes:
@@ -81,11 +87,6 @@ class RAPPlusPlus:
         """As it is registered."""
         return "rap++"
 
-    @property
-    def limited(self) -> bool:
-        """A few groups always do together."""
-        return False
-
     def check(self, workload: Workload) -> None:
         """Refuse conditions in SQL and functions."""
         gradients(self.name)
@@ -94,9 +95,6 @@ class RAPPlusPlus:
     def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
         """Why there would be too many queries."""
         return too_many_queries(workload, self.points)
-
-    def prepare(self, measurements: Measurements, *, rows: int) -> None:
-        """JAX compiles for each problem anew, and keeps nothing on the disk."""
 
     def project(
         self,

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from private_gsd.errors import SearchError
-from private_gsd.projection.genetic.config import whole_number
+from private_gsd.projection.protocol import whole_number
 
 MOST = 2**24
 # A larger learning rate leaves the numbers that there are.

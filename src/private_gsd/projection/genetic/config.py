@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-from private_gsd.errors import SearchError, WorkloadError
+from private_gsd.errors import SearchError
 from private_gsd.projection.objective import Weights
-from private_gsd.workloads.checks import whole
+from private_gsd.projection.protocol import MOST_ROWS, Projection, Projector, whole_number
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from private_gsd.measurements.measurements import Measurements
+    from private_gsd.projection.watch import Callback
 
 Algorithm = Literal["fast", "paper"]
-MOST_ROWS = 2**31 - 1
 PAPER_ONLY = {
     *("mutations", "crossovers", "elites", "mutation_rate", "crossover_rate", "window"),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
-class GeneticSearch:
-    """How to search for a synthetic table. The default is fast; ``paper`` gives Algorithm 1.
+class GeneticSearch(Projector):
+    """The genetic search. The default is fast; ``GeneticSearch.paper`` gives Algorithm 1.
 
     >>> GeneticSearch(rows=500).algorithm
     'fast'
@@ -62,6 +68,44 @@ class GeneticSearch:
     mutation_rate: int = 1
     crossover_rate: int = 1
     window: int | None = None
+
+    keeps_rules: ClassVar[bool] = True
+    takes_knowledge: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        """The name in the registry."""
+        return "gsd"
+
+    def prepare(self, measurements: Measurements, *, rows: int, started: bool = False) -> None:
+        """Load the kernels."""
+        from private_gsd.projection.genetic.evolve import prepare  # it imports this module
+
+        prepare(measurements, replace(self, rows=rows), started=started)
+
+    def project(
+        self,
+        measurements: Measurements,
+        *,
+        rows: int,
+        seed: int = 0,
+        start: NDArray[np.float64] | None = None,
+        threads: int | None = None,
+        callback: Callback | None = None,
+    ) -> Projection:
+        """Search for a table."""
+        from private_gsd.projection.genetic.evolve import evolve  # it imports this module
+
+        found = evolve(
+            measurements,
+            replace(self, rows=rows),
+            seed=seed,
+            start=start,
+            threads=threads,
+            callback=callback,
+        )
+        seconds = found.seconds + found.compile_seconds
+        return Projection(found.matrix, found.loss, found.reason, found.generations, seconds)
 
     def __post_init__(self) -> None:
         for name, known in (("weights", Weights), ("algorithm", Algorithm)):
@@ -141,11 +185,3 @@ class GeneticSearch:
         if not 0 <= number <= high:
             raise SearchError(f"{name} must be a number {words}, not {value!r}")
         object.__setattr__(self, name, number)
-
-
-def whole_number(name: str, value: Any, low: int, high: int) -> int:
-    """A whole number of any make between two bounds."""
-    try:
-        return whole(name, value, low, high)
-    except WorkloadError as error:
-        raise SearchError(str(error)) from None

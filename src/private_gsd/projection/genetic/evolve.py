@@ -15,10 +15,11 @@ from private_gsd.measurements.measurements import Measurements
 from private_gsd.projection.constraints import broken_rules
 from private_gsd.projection.denoising.denoise import Denoising
 from private_gsd.projection.genetic.algorithm_1 import Algorithm1
-from private_gsd.projection.genetic.config import GeneticSearch, whole_number
+from private_gsd.projection.genetic.config import GeneticSearch
 from private_gsd.projection.genetic.coordinate_search import Sweeps
 from private_gsd.projection.genetic.function_search import Batches
 from private_gsd.projection.objective import Objective
+from private_gsd.projection.protocol import whole_number
 from private_gsd.projection.watch import Callback, Progress, Reason, Stopped, Watch
 from private_gsd.schema import Real
 

@@ -1,0 +1,137 @@
+"""Progress: one protocol for everything that takes long, and a bar in terminals and notebooks.
+
+Whatever takes long calls ``progress(what, done, total)`` now and then: what is being done, how much
+of it is done, and how much there is, where that is known.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn
+from rich.progress import Progress as Bars
+
+from private_gsd.errors import GsdError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# A notebook's display is changed no more often.
+NOTEBOOK_SECONDS = 0.2
+
+
+class Progress(Protocol):
+    """Called with what is being done, how much of it is done, and how much there is."""
+
+    def __call__(self, what: str, done: float, total: float | None, /) -> object:
+        """Report.
+
+        Args:
+            what: The part of the work, such as "counting" or "searching".
+            done: How much of it is done.
+            total: How much there is; None where nobody knows.
+        """
+
+
+def ignore(what: str, done: float, total: float | None, /) -> None:
+    """Nobody looks."""
+
+
+@contextmanager
+def shown(progress: bool | Progress | None) -> Iterator[Progress]:
+    """What to call: a function that was given, a bar for True, or nothing.
+
+    Args:
+        progress: True for a bar in terminals and notebooks, a function, or False or None.
+    """
+    if progress is True:
+        with notebook_bars() if in_notebook() else terminal_bars() as bars:
+            yield bars
+    elif progress is None or progress is False:
+        yield ignore
+    elif callable(progress):
+        yield progress
+    else:
+        raise GsdError(
+            "progress must be True, False or a function of (what, done, total), not "
+            f"{progress!r:.80}"
+        )
+
+
+@contextmanager
+def terminal_bars(*, first: str = "", quiet: bool = False) -> Iterator[Progress]:
+    """A line for each part of the work on standard error; nothing off a terminal.
+
+    Args:
+        first: What is done before the first call.
+        quiet: Whether to draw nothing at all.
+    """
+    console = Console(stderr=True, highlight=False)
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[how]}"),
+    )
+    off = quiet or not console.is_terminal
+    with Bars(*columns, console=console, transient=True, disable=off) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def report(what: str, done: float, total: float | None, /) -> None:
+            if what not in tasks:
+                for earlier in bars.tasks:  # what went before is done
+                    bars.update(earlier.id, total=1, completed=1)
+                tasks[what] = bars.add_task(what.capitalize(), total=total, how="")
+            bars.update(tasks[what], completed=done, total=total, how=amount(done, total))
+
+        if first:
+            report(first, 0, None)
+        yield report
+
+
+@contextmanager
+def notebook_bars() -> Iterator[Progress]:
+    """One line of HTML below the cell, which is changed as the work goes on."""
+    display: Any = sys.modules["IPython"].display
+    handle = display.display(display.HTML(""), display_id=True)
+    last: tuple[float, str] = (0.0, "")
+
+    def report(what: str, done: float, total: float | None, /) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if what != last[1] or now - last[0] >= NOTEBOOK_SECONDS:
+            last = (now, what)
+            value = "" if total is None else f' value="{done:g}" max="{total:g}"'
+            handle.update(
+                display.HTML(
+                    f"<div>{what.capitalize()} <progress{value}></progress> "
+                    f"{amount(done, total)}</div>"
+                )
+            )
+
+    try:
+        yield report
+    finally:
+        handle.update(display.HTML(""))
+
+
+def amount(done: float, total: float | None) -> str:
+    """How much is done, in words.
+
+    >>> amount(1500, 3000), amount(7, None), amount(0, None)
+    ('1,500 of 3,000', '7', '')
+    """
+    if total is not None:
+        return f"{done:,.0f} of {total:,.0f}"
+    return f"{done:,.0f}" if done else ""
+
+
+def in_notebook() -> bool:
+    """Whether this runs in a notebook that shows HTML."""
+    module = sys.modules.get("IPython")
+    shell = None if module is None else module.get_ipython()
+    return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
