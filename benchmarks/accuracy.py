@@ -128,7 +128,7 @@ def perform(run: dict[str, Any]) -> dict[str, Any]:
         matrix = made.matrix
     exact = sweep.exact(Mechanism())
     made_shares = count(sweep.workload, matrix) / len(matrix)
-    errors = share_errors(exact.counts / exact.rows, made_shares)
+    errors = share_errors(exact.counts / exact.n_records, made_shares)
     found = {"mean": errors.mean, "max": errors.max}
     if run["part"] == "mixed":
         found |= unseen(run, matrix)

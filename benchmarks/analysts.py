@@ -41,7 +41,7 @@ def main() -> None:
     asked = read_predicates(schema, options.queries)
     pairs = workload_of(schema, default_specs(schema, 2))
     exact = exact_counts(asked, options.data)
-    truth = exact.counts / exact.rows
+    truth = exact.counts / exact.n_records
     table = Table("workload", "groups", "mean error", "spread", "largest error", "seconds")
     results = {}
     for name, workload in (("all pairs", pairs), ("questions", asked), ("both", pairs + asked)):

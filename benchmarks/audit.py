@@ -234,7 +234,7 @@ class Memory:
         """All that is in a release, to be compared."""
         assert self.measured is not None
         known = self.measured
-        values = (known.counts.tobytes(), known.scales.tobytes(), known.rows, known.charges)
+        values = (known.counts.tobytes(), known.scales.tobytes(), known.n_records, known.charges)
         return (*values, known.private, self.counted, self.selected)
 
 

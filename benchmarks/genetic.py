@@ -76,7 +76,7 @@ def measured(make: Callable[[Schema], Workload], data: str | None) -> Measuremen
         table = open_source(data, schema)
     workload = make(schema)
     exact = exact_counts(workload, table)
-    budget = RhoBudget.from_epsilon(1.0, 1 / exact.rows**2)
+    budget = RhoBudget.from_epsilon(1.0, 1 / exact.n_records**2)
     groups = list(range(workload.num_groups))
     return measure_noisily(
         exact,

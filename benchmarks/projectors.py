@@ -119,7 +119,7 @@ def main() -> None:
     for name in options.only:
         workload = workload_of(schema, [WORKLOADS[name]])
         exact = exact_counts(workload, options.data)
-        true = exact.counts / exact.rows
+        true = exact.counts / exact.n_records
         sweep = Sweep(schema, options.data, workload)
         with tempfile.TemporaryDirectory() as folder:
             for seed in range(options.seeds):
@@ -128,7 +128,7 @@ def main() -> None:
             for shown in options.projectors:
                 spec, _, wanted = shown.partition("@")
                 projector = projector_of(spec.rpartition("/")[2])
-                rows = int(wanted or ROWS[projector.name] or exact.rows)
+                rows = int(wanted or ROWS[projector.name] or exact.n_records)
                 try:
                     projector.check(found.workload)
                     reason = None if "/" in spec else projector.why_infeasible(found.workload)

@@ -45,7 +45,7 @@ def errors(
             **settings,
         ).fit(data)
         shares = count(workload, synth.release.matrix) / len(synth.release.matrix)
-        found.append(share_errors(exact.counts / exact.rows, shares))
+        found.append(share_errors(exact.counts / exact.n_records, shares))
     means = np.array([each.mean for each in found])
     return {
         "mean": float(means.mean()),

@@ -80,7 +80,7 @@ def main() -> None:
                     ),
                 )
                 matrix = synth.release.matrix
-                error = share_errors(exact.counts / exact.rows, count(workload, matrix) / 2000)
+                error = share_errors(exact.counts / exact.n_records, count(workload, matrix) / 2000)
                 broken = broken_rows(ruled, matrix).mean()
                 found.append((error.mean, error.max, broken, took[-1]))
             means = np.mean(found, axis=0).tolist()

@@ -37,7 +37,7 @@ def inputs(reference: Reference, folder: Path) -> Iterator[Subject]:  # noqa: AR
     footer = len(parquet.read_bytes()) - 8 - int.from_bytes(parquet.read_bytes()[-8:-4], "little")
     asked = workloads.categorical_marginals(SCHEMA, k=3) + workloads.tree_marginals(SCHEMA, 1, 6)
     exact = exact_counts(asked, table)
-    true = {"rows": exact.rows, "counts": exact.counts.tolist()}
+    true = {"rows": exact.n_records, "counts": exact.counts.tolist()}
     files = ("schema.toml", "people.csv", "people.csv.gz", "people.parquet")
     look = _LookAtInput(asked, true, footer)
     yield Subject("input", template, place, files, look)
@@ -64,7 +64,7 @@ class _LookAtInput:
             if name == "schema.toml":
                 return Schema.read(place / name) == SCHEMA
             exact = exact_counts(self.asked, place / name)
-            return {"rows": exact.rows, "counts": exact.counts.tolist()} == self.true
+            return {"rows": exact.n_records, "counts": exact.counts.tolist()} == self.true
 
         def read() -> None:
             print(json.dumps(same()))

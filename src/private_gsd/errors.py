@@ -11,8 +11,9 @@
     ├── BudgetError            8      the privacy budget is wrong, or spent
     ├── LedgerError            9      the ledger cannot be read or written
     ├── MeasurementError      10      measurements are missing, torn or of another table
-    ├── SearchError           11      the search was asked for what it cannot do
-    └── ReleaseError          12      a release folder cannot be read, written or gone on with
+    ├── ProjectionError       11      the search was asked for what it cannot do
+    └── ReleaseError          12      a release folder cannot be read, written or resumed
+        └── NotFittedError    12      … because there is none yet
 
 Messages name the file, the column and the value, and say what to do next. The command line prints
 them without a traceback and ends with the exit code; 2 is a misused option, 130 an interruption.
@@ -103,19 +104,23 @@ class MeasurementError(GsdError):
     exit_code = 10
 
 
-class SearchError(GsdError):
+class ProjectionError(GsdError):
     """A search for a synthetic table was asked for what it cannot do."""
 
     exit_code = 11
 
 
 class ReleaseError(GsdError):
-    """A release folder cannot be read, written or gone on with."""
+    """A release folder cannot be read, written or resumed."""
 
     exit_code = 12
 
 
-class NotKeptError(LedgerError):
+class NotFittedError(ReleaseError, AttributeError):
+    """A synthesizer has made no release yet."""
+
+
+class NotCommittedError(LedgerError):
     """What was drawn may not be kept: another process draws for the same charge."""
 
 
@@ -145,7 +150,7 @@ def require(module: str, *, what: str, extra: str) -> Any:
         raise MissingExtraError(what, extra) from error
 
 
-def of_kind(kind: type[Kind], value: object) -> Kind:
+def expect_type(kind: type[Kind], value: object) -> Kind:
     """A value that is of a kind by now; not by an assertion, which ``python -O`` leaves out."""
     if not isinstance(value, kind):
         raise TypeError(f"expected {kind.__name__}, found {type(value).__name__}")

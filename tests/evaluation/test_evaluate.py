@@ -248,7 +248,7 @@ def test_errors_of_groups_and_the_noise_floor(tmp_path: Path) -> None:
     assert measured is not None
     noise = {group.name: group.noise for group in found.errors.groups}
     for group in range(workload.num_groups):
-        expected = float(measured.scales[group] / measured.rows)
+        expected = float(measured.scales[group] / measured.n_records)
         assert noise[measured.workload.describe(group)] == pytest.approx(expected)
     worst, cells = found.errors.worst[0]
     assert worst == found.errors.groups[0]

@@ -41,7 +41,7 @@ def measured(workload: Workload, sigma: float = 1.0) -> Measurements:
     groups = workload.num_groups
     scales = np.full(groups, sigma) * workload.units
     counts = exact.counts + noise * np.repeat(workload.units, workload.group_sizes)
-    return Measurements(workload, counts, scales, exact.rows, ("",) * groups, False)
+    return Measurements(workload, counts, scales, exact.n_records, ("",) * groups, False)
 
 
 def share(table: pa.Table, condition: str) -> float:

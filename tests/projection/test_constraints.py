@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from private_gsd import GeneticSearch, Measurements, Schema, evolve, workloads
 from private_gsd.counting.exact import count
 from private_gsd.data.encoding import Encoder
-from private_gsd.errors import SearchError
+from private_gsd.errors import ProjectionError
 from private_gsd.projection.constraints import broken_rules, first_table
 from private_gsd.projection.genetic.algorithm_1 import Algorithm1
 from private_gsd.projection.objective import Objective
@@ -152,7 +152,7 @@ def test_random_rules_are_kept(seed: int) -> None:
 def test_a_start_that_breaks_a_rule_is_refused() -> None:
     start = first_table(SCHEMA, 50, 1)
     start[3, 4] = 19_999
-    with pytest.raises(SearchError, match=r"start: 1 rows break the rule 'total = a \+ b'"):
+    with pytest.raises(ProjectionError, match=r"start: 1 rows break the rule 'total = a \+ b'"):
         evolve(measured(asked(SCHEMA), target()), GeneticSearch(rows=50), start=start)
 
 
@@ -181,5 +181,5 @@ def test_fixed_columns_stay() -> None:
 )
 def test_fixed_columns_that_make_no_sense(changed: dict[str, Any], words: str) -> None:
     given_: dict[str, Any] = {"config": GeneticSearch(rows=20), "start": first_table(SCHEMA, 20, 1)}
-    with pytest.raises(SearchError, match=words):
+    with pytest.raises(ProjectionError, match=words):
         evolve(measured(asked(SCHEMA), target()), **{**given_, **changed})

@@ -31,7 +31,7 @@ from private_gsd.errors import (
     LedgerError,
     MissingExtraError,
     SchemaError,
-    SearchError,
+    ProjectionError,
 )
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.privacy.budget import Conversion, RhoBudget, rho_of
@@ -220,7 +220,7 @@ def test_a_run_that_fails_loses_nothing_that_was_paid_for(tmp_path: Path) -> Non
     settings += [{**SETTINGS[1], "tolerance": t, "groups": 9} for t in (0.1, 0.2)]
     with Ledger(tmp_path / "l.db", create=True) as ledger:
         ledger.add_dataset("table", RhoBudget.from_epsilon(9.0, sweep.delta))
-        with pytest.raises(SearchError) as caught:
+        with pytest.raises(ProjectionError) as caught:
             sweep.run([0.5], settings=settings, ledger=ledger, n_jobs=1, done=done)
         steps = [charge.run.partition(" ")[2] for charge in ledger.charges("table")]
         assert ledger.account("table").held == 0
@@ -260,7 +260,7 @@ def test_a_worker_that_dies_loses_nothing_that_was_paid_for(
     with Ledger(tmp_path / "l.db", create=True) as ledger:
         ledger.add_dataset("table", RhoBudget.from_epsilon(9.0, sweep.delta))
         asked: dict[str, Any] = {"settings": SETTINGS[:1], "ledger": ledger, "n_jobs": 2}
-        with pytest.raises(SearchError, match=r"runs failed: .*seed 1, .*Terminated"):
+        with pytest.raises(ProjectionError, match=r"runs failed: .*seed 1, .*Terminated"):
             sweep.run([0.1], seeds=[1, 2, 3, 4], **asked)
     assert sorted(sweep.measured) == [0, 1, 2, 3]
     assert {2, 3} <= set(sweep.finished)
@@ -276,7 +276,7 @@ def test_nothing_is_validated_by_assertions(tmp_path: Path) -> None:
     script = """
 import sys
 from private_gsd import Sweep, datasets
-from private_gsd.errors import SearchError
+from private_gsd.errors import ProjectionError
 from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.workloads import categorical_marginals, functions
@@ -287,7 +287,7 @@ with Ledger(sys.argv[1], create=True) as ledger:
     for wrong in ({"rows": -1}, {"colour": 1}, {"generations": "many"}):
         try:
             sweep.run([1.0], settings=[{"rows": 20}, wrong], ledger=ledger, n_jobs=1)
-        except SearchError as error:
+        except ProjectionError as error:
             print(error)
     print(len(ledger.charges("table")), ledger.account("table").held)
 """
@@ -312,11 +312,11 @@ def test_what_makes_no_sense_is_found_before_anything_is_paid(
         with pytest.raises(BudgetError, match="not both"):
             sweep.run([1.0], ledger=ledger, insecure=True)
         for wrong, error, message in (
-            ({"settings": [{}, {"rows": -1}]}, SearchError, "rows"),
-            ({"settings": [{}, {"colour": 1}]}, SearchError, "colour"),
+            ({"settings": [{}, {"rows": -1}]}, ProjectionError, "rows"),
+            ({"settings": [{}, {"colour": 1}]}, ProjectionError, "colour"),
             ({"settings": [{}, {"mechanism": "magic"}]}, BudgetError, "name must be"),
-            ({"settings": [{}, {"mechanism": "adaptive", "islands": 2}]}, SearchError, "islands"),
-            ({"settings": [{}, {"rows": 2**31 - 1}]}, SearchError, "take at most .* rows"),
+            ({"settings": [{}, {"mechanism": "adaptive", "islands": 2}]}, ProjectionError, "islands"),
+            ({"settings": [{}, {"rows": 2**31 - 1}]}, ProjectionError, "take at most .* rows"),
             ({"seeds": [0, "x"]}, GsdError, "seed"),
             ({"seeds": [0, -1]}, GsdError, "seed"),
             ({"seeds": [0, 2**70]}, GsdError, "seed"),

@@ -32,7 +32,7 @@ from private_gsd.errors import (
     LedgerError,
     MeasurementError,
     ReleaseError,
-    SearchError,
+    ProjectionError,
     SourceError,
     WorkloadError,
 )
@@ -1067,7 +1067,7 @@ def test_interruptions_stop_the_run_and_it_goes_on_later(tmp_path: Path) -> None
         ({"mechanism": "magic"}, BudgetError, "name must be 'one-shot' or 'layered' or 'adaptive'"),
         ({"split": "third"}, BudgetError, "split must be 'half' or 'tenth'"),
         ({"epochs": 0}, WorkloadError, "epochs must be a whole number"),
-        ({"rows": 0}, SearchError, "rows must be a whole number"),
+        ({"rows": 0}, ProjectionError, "rows must be a whole number"),
         ({"random_state": -1}, WorkloadError, "random_state must be a whole number"),
         ({"workload": ["catgorical:2"]}, WorkloadError, "did you mean 'categorical'"),
         ({"workload": ["tree:x"]}, WorkloadError, "'tree:x' should read tree:K"),
@@ -1177,7 +1177,7 @@ def test_add_remove_measures_the_number_of_rows(settings: dict[str, Any], tmp_pa
     measured = synth.release.measurements()
     assert total is not None
     assert measured is not None
-    assert measured.rows == total.rows
+    assert measured.n_records == total.rows
     assert measured.neighbours == synth.release.privacy["neighbours"] == "add-remove"
     charges = synth.release.privacy["charges"]
     assert charges[0]["groups"] == ["number of rows"]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from private_gsd import Release, Synthesizer, datasets
-from private_gsd.errors import ReleaseError, SearchError
+from private_gsd.errors import ReleaseError, ProjectionError
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.projection.watch import Progress
 from private_gsd.synthesis.sampling import sampled
@@ -34,7 +34,7 @@ def test_rows_beyond_memory_are_refused_before_anything_is_read_or_paid(tmp_path
     }
     for ask in (Synthesizer.fit, Synthesizer.plan):
         with pytest.raises(
-            SearchError, match=r"a synthetic table of 2,147,483,647 rows takes"
+            ProjectionError, match=r"a synthetic table of 2,147,483,647 rows takes"
         ) as told:
             ask(Synthesizer(schema, 1.0, **settings), datasets.census(100))
         assert "GB of memory, and there are" in str(told.value)
@@ -45,7 +45,7 @@ def test_rows_beyond_memory_are_refused_before_anything_is_read_or_paid(tmp_path
 
 def test_the_number_of_rows_that_is_named_fits() -> None:
     schema, table = datasets.census_schema(), datasets.census(100)
-    with pytest.raises(SearchError, match="take at most") as told:
+    with pytest.raises(ProjectionError, match="take at most") as told:
         Synthesizer(schema, 1.0, rows=TOO_MANY).plan(table)
     named = int(str(told.value).partition("at most ")[2].partition(" rows")[0].replace(",", ""))
     forecast = Synthesizer(schema, 1.0, rows=named).plan(table)
@@ -81,7 +81,7 @@ def test_samples_beyond_memory_are_refused() -> None:
     synth = Synthesizer(SCHEMA, 1.0, rows=50, workload=["categorical:1"]).fit(TABLE)
     assert synth.sample(100_000).num_rows == 100_000
     with pytest.raises(
-        SearchError, match=r"a sample of .* rows takes .* draw at most [0-9,]+ rows"
+        ProjectionError, match=r"a sample of .* rows takes .* draw at most [0-9,]+ rows"
     ):
         sampled(synth.release, 10**15, 0, "sex = 'male'")
 
@@ -179,7 +179,7 @@ def test_a_search_that_had_ended_is_made_again(
             synth.fit(TABLE)
     with monkeypatch.context() as patch:
         patch.setattr(memory, "available", lambda: 16e9)
-        with pytest.raises(SearchError, match="take at most"):
+        with pytest.raises(ProjectionError, match="take at most"):
             Synthesizer.resume(tmp_path / "r", rows=TOO_MANY)
     words = [sys.executable, "-m", "private_gsd", "resume", str(tmp_path / "r"), "--rows", "90"]
     subprocess.run(words, capture_output=True, check=True)

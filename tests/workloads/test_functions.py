@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from private_gsd import Boolean, Categorical, Date, Encoder, Integer, Real, Schema, workloads
 from private_gsd.counting.exact import count, exact_counts
-from private_gsd.errors import SearchError, WorkloadError
+from private_gsd.errors import ProjectionError, WorkloadError
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.projection.genetic import GeneticSearch, evolve
 from private_gsd.workloads.functions import Rows
@@ -175,7 +175,7 @@ def test_a_search_for_them_alone_and_with_others() -> None:
 
 def test_algorithm_1_has_none_and_they_have_no_islands() -> None:
     measurements = measured(workloads.functions(SCHEMA, TESTS), [1.0] * 5, 10)
-    with pytest.raises(SearchError, match="queries that are functions has no islands"):
+    with pytest.raises(ProjectionError, match="queries that are functions has no islands"):
         evolve(measurements, GeneticSearch(islands=2))
-    with pytest.raises(SearchError, match="Algorithm 1 has no queries that are functions"):
+    with pytest.raises(ProjectionError, match="Algorithm 1 has no queries that are functions"):
         evolve(measurements, GeneticSearch.paper())

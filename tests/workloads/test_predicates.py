@@ -317,7 +317,7 @@ def test_a_table_is_found_that_answers_alike(algorithm: Any) -> None:
         workload,
         exact.counts.astype(np.float64),
         np.ones(len(texts)),
-        exact.rows,
+        exact.n_records,
         ("",) * len(texts),
         private=False,
     )
@@ -325,8 +325,8 @@ def test_a_table_is_found_that_answers_alike(algorithm: Any) -> None:
     found = evolve(measured, config, seed=1)
     shares = count(workload, found.matrix) / 200
     start = random_table(columns_of(SCHEMA, [np.empty(0)] * len(SCHEMA)), 200, 1)
-    before = np.abs(count(workload, start) / 200 - exact.counts / exact.rows).mean()
-    after = np.abs(shares - exact.counts / exact.rows).mean()
+    before = np.abs(count(workload, start) / 200 - exact.counts / exact.n_records).mean()
+    after = np.abs(shares - exact.counts / exact.n_records).mean()
     assert after < (0.004 if algorithm == "fast" else 0.9 * before)
 
 

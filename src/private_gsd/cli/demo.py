@@ -20,7 +20,7 @@ from private_gsd.cli import console
 from private_gsd.cli.picture import comparison
 from private_gsd.counting.exact import query_errors
 from private_gsd.data.sources import open_source
-from private_gsd.errors import GsdError, of_kind
+from private_gsd.errors import GsdError, expect_type
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.privacy.budget import RhoBudget, default_delta
 from private_gsd.privacy.ledger.ledger import Ledger
@@ -128,7 +128,7 @@ def demo(
     say(f"   {escape(synth.release.privacy['guarantee'])}", soft_wrap=True)
 
     say("[bold]7. How good it is[/], which only a simulated table may show for nothing:")
-    measured = of_kind(Measurements, synth.release.measurements())
+    measured = expect_type(Measurements, synth.release.measurements())
     say(_beside(data, synthetic, measured))
     errors = query_errors(workload, data, table)
     say(
@@ -170,7 +170,7 @@ def _beside(data: Path, synthetic: Path, measured: Measurements) -> Table:
             for name in ("census", "synthetic"):
                 sql = f"SELECT count(*) FILTER (WHERE {asked}) / count(*) FROM {name}"
                 [(share,)] = connection.sql(sql).fetchall()
-                counts.append(f"{share * measured.rows:,.0f}")
+                counts.append(f"{share * measured.n_records:,.0f}")
             place = places.get(asked)
             noisy = "–" if place is None else f"{measured.counts[place]:,.0f}"
             table.add_row(f"   {asked}", counts[0], noisy, counts[1])

@@ -41,15 +41,15 @@ class ExactCounts:
 
     Attributes:
         workload: What was asked.
-        rows: The number of rows of the table.
+        n_records: The number of records of the table.
         counts: For every query, how many rows meet it.
     """
 
-    __slots__ = ("counts", "rows", "workload")
+    __slots__ = ("counts", "n_records", "workload")
 
-    def __init__(self, workload: Workload, rows: int, counts: NDArray[np.int64]) -> None:
+    def __init__(self, workload: Workload, n_records: int, counts: NDArray[np.int64]) -> None:
         self.workload = workload
-        self.rows = rows
+        self.n_records = n_records
         self.counts = counts
 
     def __repr__(self) -> str:
@@ -234,13 +234,13 @@ def query_errors(workload: Workload, one: Any, other: Any, **options: Any) -> Qu
         )
         if exact.workload is not workload:
             raise ValueError("these exact answers belong to another workload")
-        shares.append(exact.counts / exact.rows)
+        shares.append(exact.counts / exact.n_records)
     return share_errors(*shares)
 
 
 def errors_of(exact: ExactCounts, shares: NDArray[np.float64]) -> QueryErrors:
     """How far shares are from exact answers; as sensitive as these."""
-    return share_errors(exact.counts / exact.rows, shares)
+    return share_errors(exact.counts / exact.n_records, shares)
 
 
 def share_errors(one: NDArray[np.float64], other: NDArray[np.float64]) -> QueryErrors:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_gsd.errors import MeasurementError, WorkloadError, of_kind
+from private_gsd.errors import MeasurementError, WorkloadError, expect_type
 from private_gsd.measurements.marginal_estimates import Line, line_of, mask_of, tables_of
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.schema import Numeric
@@ -136,7 +136,7 @@ def derive(measured: Measurements, statistics: Sequence[Statistic]) -> Measureme
         Workload(schema, (Sums(schema, [parts for parts, _ in found]),)),
         np.zeros(len(found)),
         np.array([scale for _, scale in found]),
-        measured.rows,
+        measured.n_records,
         ("",) * len(found),
         measured.private,
         measured.neighbours,
@@ -172,7 +172,7 @@ def _term(measured: Measurements, statistic: Statistic) -> tuple[list[Part], flo
             return None
         event = f"({statistic.event})" + (f" AND ({where})" if where else "")
         return _parts(FINE, None, event, share * FINE, where), FINE * deviation(share)
-    column = of_kind(Numeric, schema[statistic.column])
+    column = expect_type(Numeric, schema[statistic.column])
     line: Line = known
     total = float(line.counts.sum())
     if total <= LEAST * line.deviation(np.ones(len(line.counts))):
@@ -238,7 +238,7 @@ def _estimate(measured: Measurements, statistic: Statistic) -> Any:
     if not statistic.where and not column.nullable and measured.neighbours == "replace-one":
         # All rows are in some segment, and how many there are is public.
         exact = min(float(variances.min()) for _, _, variances in found) * 1e-4
-        found.append(((), np.array([float(measured.rows)]), np.array([exact])))
+        found.append(((), np.array([float(measured.n_records)]), np.array([exact])))
         return line_of(column, found, _summed(measured, statistic), public=1)
     return line_of(column, found, _summed(measured, statistic))
 

@@ -139,7 +139,7 @@ class KnowledgeOf:
         """Our measurements, and all that is known beside them."""
         found = measured
         if self.external is not None:
-            same = resized(self.external, measured.rows)
+            same = resized(self.external, measured.n_records)
             found = found + replace(same, neighbours=measured.neighbours)
         derived = derive(found, self.statistics) if self.statistics else None
         if derived is not None:
@@ -151,7 +151,7 @@ class KnowledgeOf:
                 predicates(measured.workload.schema, list(counts)),
                 np.array(list(counts.values()), dtype=np.float64),
                 np.full(len(counts), sharpest / SHARPER),
-                measured.rows,
+                measured.n_records,
                 ("",) * len(counts),
                 measured.private,
                 measured.neighbours,
@@ -179,15 +179,15 @@ def joined(schema: Schema, external: Sequence[Measurements]) -> Measurements | N
             )
         same = replace(each, workload=replace(each.workload, schema=schema))
         if total is not None:
-            same = resized(same, total.rows)
+            same = resized(same, total.n_records)
             same = replace(same, neighbours=total.neighbours)
         total = same if total is None else total + same
     return total
 
 
-def resized(measured: Measurements, rows: int) -> Measurements:
+def resized(measured: Measurements, n_records: int) -> Measurements:
     """The same shares, as counts of a table of another size; their noise, too."""
-    ratio = rows / measured.rows
+    ratio = n_records / measured.n_records
     return replace(
-        measured, counts=measured.counts * ratio, scales=measured.scales * ratio, rows=rows
+        measured, counts=measured.counts * ratio, scales=measured.scales * ratio, n_records=n_records
     )

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from private_gsd.errors import MeasurementError, NotKeptError, SchemaError, WorkloadError
+from private_gsd.errors import MeasurementError, NotCommittedError, SchemaError, WorkloadError
 from private_gsd.privacy.measuring import MAX_ROWS, NoisyTotal, Selection, release_counts
 from private_gsd.schema import Schema
 from private_gsd.system import durable_files
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     Before = Callable[[str], object]
 
 FORMAT = "private-gsd measurements"
-VERSION = 1
+VERSION = 2
 # The name of a file of arrays; a name from a document is no path.
 ARRAYS = re.compile(r"arrays-[0-9a-f]{16}\.npz")
 
@@ -66,7 +66,7 @@ class Measurements:
         workload: The groups that were measured.
         counts: For every query, the noisy count of rows.
         scales: For every group, the standard deviation of the noise, in rows.
-        rows: The number of rows, public or measured.
+        n_records: The number of records, public or measured.
         charges: For every group, the charge that paid for it; empty for evidence from outside.
         private: Whether all noise came from a source that may be called private.
         neighbours: Which tables count as neighbours.
@@ -75,7 +75,7 @@ class Measurements:
     workload: Workload
     counts: NDArray[np.float64]
     scales: NDArray[np.float64]
-    rows: int
+    n_records: int
     charges: tuple[str, ...]
     private: bool
     neighbours: Neighbours = "replace-one"
@@ -109,28 +109,28 @@ class Measurements:
             )
         if self.neighbours not in get_args(Neighbours):
             raise MeasurementError(f"unknown neighbours {self.neighbours!r}")
-        object.__setattr__(self, "rows", check_rows(self.rows))
+        object.__setattr__(self, "n_records", check_n_records(self.n_records))
 
     @property
     def shares(self) -> NDArray[np.float64]:
         """For every query, the noisy share of rows, â in the paper. It may leave [0, 1]."""
-        return self.counts / self.rows
+        return self.counts / self.n_records
 
     @property
     def variances(self) -> NDArray[np.float64]:
         """For every query, the variance of its share."""
-        return np.repeat((self.scales / self.rows) ** 2, self.workload.group_sizes)
+        return np.repeat((self.scales / self.n_records) ** 2, self.workload.group_sizes)
 
     def __add__(self, other: object) -> Measurements:
         if not isinstance(other, Measurements):
             return NotImplemented
-        if (self.rows, self.neighbours) != (other.rows, other.neighbours):
+        if (self.n_records, self.neighbours) != (other.n_records, other.neighbours):
             raise MeasurementError("measurements of different tables cannot be joined")
         return Measurements(
             self.workload + other.workload,
             np.concatenate([self.counts, other.counts]),
             np.concatenate([self.scales, other.scales]),
-            self.rows,
+            self.n_records,
             self.charges + other.charges,
             self.private and other.private,
             self.neighbours,
@@ -158,7 +158,7 @@ class Measurements:
     def from_marginals(
         cls,
         schema: Schema,
-        rows: int,
+        n_records: int,
         evidence: Iterable[tuple[Sequence[str], Any, float]],
         *,
         private: bool,
@@ -168,7 +168,7 @@ class Measurements:
 
         Args:
             schema: The public schema.
-            rows: The number of rows of the table they come from.
+            n_records: The number of records of the table they come from.
             evidence: For each marginal its columns (discrete ones), its noisy counts in the order
                 of the columns' values (nulls last), and the standard deviation of its noise.
             private: Whether they are, which nobody checks; their guarantee is outside our ledger.
@@ -184,7 +184,7 @@ class Measurements:
                     f"not {counts.size:,}"
                 )
             scale = np.array([sigma], dtype=np.float64)
-            parts.append(cls(workload, counts, scale, rows, ("",), private, neighbours))
+            parts.append(cls(workload, counts, scale, n_records, ("",), private, neighbours))
         if not parts:
             raise MeasurementError("no evidence was given")
         total = parts[0]
@@ -210,7 +210,7 @@ class Measurements:
             "format": FORMAT,
             "version": VERSION,
             "private": self.private,
-            "rows": self.rows,
+            "n_records": self.n_records,
             "neighbours": self.neighbours,
             "charges": list(self.charges),
             "schema": self.workload.schema.to_toml(),
@@ -228,7 +228,7 @@ class Measurements:
             )
         except OSError as error:
             raise MeasurementError(f"{folder}: cannot be written: {error.strerror}") from None
-        except NotKeptError:
+        except NotCommittedError:
             Measurements.tidy(folder)
             raise
         if old is not None and old != document["arrays"]:
@@ -279,7 +279,7 @@ class Measurements:
                 load_workload(schema, document["families"], values),
                 values["counts"],
                 values["scales"],
-                document["rows"],
+                document["n_records"],
                 tuple(document["charges"]),
                 document["private"],
                 document["neighbours"],
@@ -300,7 +300,7 @@ def measure(
     accountant: Accountant,
     noise: NoiseSource,
     neighbours: Neighbours = "replace-one",
-    rows: int | NoisyTotal | None = None,
+    n_records: int | NoisyTotal | None = None,
 ) -> Measurements:
     """Measure some groups with noise, each with its share of the budget.
 
@@ -311,7 +311,7 @@ def measure(
         accountant: Charged before any noise is drawn.
         noise: Where the noise comes from.
         neighbours: Which tables count as neighbours.
-        rows: The number of rows to state; the table's own, which "replace-one" makes public, by
+        n_records: The number of records to state; the table's own, which "replace-one" makes public, by
             default. Under "add-remove" it must be given, as measured.
     """
     # Whatever is wrong is found before the charge.
@@ -319,14 +319,14 @@ def measure(
     if isinstance(groups, Selection):
         private &= groups.private
         groups = groups.groups
-    if isinstance(rows, NoisyTotal):
-        private &= rows.private
-        rows = rows.rows
-    if rows is None:
+    if isinstance(n_records, NoisyTotal):
+        private &= n_records.private
+        n_records = n_records.n_records
+    if n_records is None:
         if neighbours != "replace-one":
             raise MeasurementError("under add-remove the number of rows is private: measure it")
-        rows = exact.rows
-    rows = check_rows(rows)
+        n_records = exact.n_records
+    n_records = check_n_records(n_records)
     chosen = group_numbers(groups, exact.workload.num_groups)
     if len(units) != len(chosen):
         raise MeasurementError(f"{len(chosen):,} groups need as many shares, not {len(units):,}")
@@ -344,21 +344,21 @@ def measure(
         exact.workload.select(chosen),
         noisy.counts.astype(np.float64),
         noisy.scales,
-        rows,
+        n_records,
         (noisy.charge,) * len(chosen),
         private,
         neighbours,
     )
 
 
-def check_rows(rows: Any) -> int:
-    """A number of rows, of any whole make."""
+def check_n_records(n_records: Any) -> int:
+    """A number of records, of any whole make."""
     try:
-        number = operator.index(rows)
+        number = operator.index(n_records)
     except TypeError:
         number = 0
-    if isinstance(rows, bool) or not 1 <= number <= MAX_ROWS:
-        raise MeasurementError(f"rows must be a whole number of at least 1, not {rows!r:.50}")
+    if isinstance(n_records, bool) or not 1 <= number <= MAX_ROWS:
+        raise MeasurementError(f"n_records must be a whole number of at least 1, not {n_records!r:.50}")
     return number
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from private_gsd.counting.exact import count
-from private_gsd.errors import BudgetError, SearchError, WorkloadError
+from private_gsd.errors import BudgetError, ProjectionError, WorkloadError
 from private_gsd.mechanisms.base import EndedEarlyWarning, Mechanism, Plan
 from private_gsd.mechanisms.steps import Candidates, begin, measure, project, select
 from private_gsd.privacy.noise import selection_scale
@@ -171,7 +171,7 @@ def _feasible(task: Task, known: list[int], epoch: int) -> list[int]:
             f"{len(known):,} that were measured: {reasons[left[0]]}"
         )
         if not known:
-            raise SearchError(words)
+            raise ProjectionError(words)
         warnings.warn(
             f"the run ended after {epoch} epochs and cancelled what it had not spent; {words}. "
             "Take fewer epochs",

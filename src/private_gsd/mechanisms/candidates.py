@@ -11,7 +11,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING
 
-from private_gsd.errors import WorkloadError, of_kind
+from private_gsd.errors import WorkloadError, expect_type
 from private_gsd.projection.atoms import Atoms
 from private_gsd.projection.denoising.chow_liu import Trees
 from private_gsd.projection.protocol import KINDS
@@ -109,7 +109,7 @@ def _parts(workload: Workload) -> Parts:
     # A question keeps the order of its columns, and so its name.
     orders = {tuple(sorted(order)): order for order in reversed(_orders(workload))}
     for family in workload.families:
-        for group in of_kind(Marginals, family).groups:
+        for group in expect_type(Marginals, family).groups:
             if len(group.positions) > MOST_COLUMNS:
                 names = " x ".join(workload.schema.names[place] for place in group.positions)
                 raise WorkloadError(

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from private_gsd.errors import MeasurementError, WorkloadError, of_kind
+from private_gsd.errors import MeasurementError, WorkloadError, expect_type
 from private_gsd.mechanisms.base import Plan
 from private_gsd.mechanisms.candidates import all_pairs, largest_tree, scopes_of, single_columns
 from private_gsd.mechanisms.columns_first import COLUMNS, ColumnsFirst, equal_noise
@@ -160,7 +160,7 @@ def tree_size(workload: Workload) -> int:
 
 def independent_shares(workload: Workload, measured: Measurements) -> NDArray[np.float64]:
     """What all queries would be if columns were independent, with the shares that were measured."""
-    family = of_kind(Marginals, measured.workload.families[0])
+    family = expect_type(Marginals, measured.workload.families[0])
     noisy = {}
     for group, begin in zip(family.groups, measured.workload.offsets.tolist(), strict=False):
         ends = np.cumsum([0, *(table[0].size for table in group.tables)]) + begin
@@ -168,7 +168,7 @@ def independent_shares(workload: Workload, measured: Measurements) -> NDArray[np
             shares = measured.shares[first:last]
             noisy[feature] = nearest_probabilities(shares, exhaustive=not feature.has_gap)
     found = []
-    questions = of_kind(Marginals, workload.families[0])
+    questions = expect_type(Marginals, workload.families[0])
     for group in questions.groups:
         for table in group.tables:
             product = np.ones(1)

@@ -39,9 +39,9 @@ class NoisyCounts(NamedTuple):
 
 
 class NoisyTotal(NamedTuple):
-    """A measured number of rows, the scale of its noise, and whether that may be called private."""
+    """A measured number of records, the scale of its noise, and whether that may be called private."""
 
-    rows: int
+    n_records: int
     scale: float
     private: bool
 
@@ -115,7 +115,7 @@ def release_total(
     scale = gaussian_scale(1.0, units, accountant.conversion)
     mechanism = _told(GAUSSIAN, noise)
     accountant.charge(units, mechanism, ["number of rows"], "add-remove")
-    total = noise.gaussian(np.array([exact.rows], dtype=np.int64), scale)
+    total = noise.gaussian(np.array([exact.n_records], dtype=np.int64), scale)
     return NoisyTotal(max(int(total[0]), 1), scale, noise.private)
 
 

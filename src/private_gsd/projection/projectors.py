@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
-from private_gsd.errors import SearchError, did_you_mean
+from private_gsd.errors import ProjectionError, did_you_mean
 from private_gsd.projection.baselines.gem import GEM
 from private_gsd.projection.baselines.pgm import PGM
 from private_gsd.projection.baselines.rap import RAP
@@ -34,13 +34,13 @@ def projector_of(given: Any) -> Projector:
     if isinstance(given, Projector):
         return given
     if not isinstance(given, str):
-        raise SearchError(
+        raise ProjectionError(
             f"projector must be a name or a Projector, not {given!r:.80}; there are "
             f"{', '.join(NAMES)}"
         )
     name, _, rest = (each.strip() for each in given.partition(":"))
     if name not in PROJECTORS:
-        raise SearchError(
+        raise ProjectionError(
             f"no projector is called {name!r}{did_you_mean(name, NAMES)}; there are "
             f"{', '.join(NAMES)}"
         )
@@ -49,17 +49,17 @@ def projector_of(given: Any) -> Projector:
     for part in rest.split(",") if rest else []:
         key, _, value = (each.strip() for each in part.partition("="))
         if key not in known:
-            raise SearchError(
+            raise ProjectionError(
                 f"projector {given!r}: {name} has no {key!r}{did_you_mean(key, known)}; its "
                 f"settings are {', '.join(known)}"
             )
         if key in settings:
-            raise SearchError(f"projector {given!r}: {key} is given twice")
+            raise ProjectionError(f"projector {given!r}: {key} is given twice")
         settings[key] = _value(value)
     try:
         return PROJECTORS[name](**settings)
-    except SearchError as error:
-        raise SearchError(f"projector {given!r}: {error}") from None
+    except ProjectionError as error:
+        raise ProjectionError(f"projector {given!r}: {error}") from None
 
 
 def projector_from_dict(document: Any) -> Projector:

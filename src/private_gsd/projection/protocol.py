@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from private_gsd.errors import SearchError, WorkloadError
+from private_gsd.errors import ProjectionError, WorkloadError
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.workloads import (
     Conjunctions,
@@ -148,7 +148,7 @@ def require_served(name: str, workload: Workload, served: tuple[type[Family], ..
 def require_finite(name: str, loss: float, learning_rate: float) -> float:
     """A loss that is a number; a learning rate that is too large leaves the numbers there are."""
     if not math.isfinite(loss):
-        raise SearchError(
+        raise ProjectionError(
             f"the loss of the projector {name!r} is {loss}: its learning rate of "
             f"{learning_rate:g} is too large; take a smaller one, as in "
             f"{name}:learning_rate={learning_rate / 10:g}"
@@ -159,10 +159,10 @@ def require_finite(name: str, loss: float, learning_rate: float) -> float:
 def checked(measurements: Measurements, rows: int, seed: int) -> tuple[int, int]:
     """The number of rows and the seed, if all three make sense."""
     if not isinstance(measurements, Measurements):
-        raise SearchError(f"a projector needs Measurements, not {type(measurements).__name__}")
+        raise ProjectionError(f"a projector needs Measurements, not {type(measurements).__name__}")
     return whole_number("rows", rows, 1, MOST_ROWS), whole_number("seed", seed, 0, 2**63 - 1)
 
 
 def whole_number(name: str, value: Any, low: int, high: int) -> int:
     """A whole number of any type between two bounds."""
-    return whole(name, value, low, high, SearchError)
+    return whole(name, value, low, high, ProjectionError)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Literal
 
-from private_gsd.errors import SearchError
+from private_gsd.errors import ProjectionError
 from private_gsd.system.interruptions import raising_handler
 
 Reason = Literal["converged", "generations", "time", "callback", "interrupted"]
@@ -72,7 +72,7 @@ class Watch:
 
     def __init__(self, unit: float, seconds: float | None, callback: Callback | None) -> None:
         if callback is not None and not callable(callback):
-            raise SearchError(f"callback must be a function, not {callback!r}")
+            raise ProjectionError(f"callback must be a function, not {callback!r}")
         self.unit = unit
         self._limit = seconds
         self._callback = callback

@@ -205,7 +205,7 @@ class Executor:
         chosen = score(
             exact,
             candidates.answers(),
-            exact.rows if self._n_records is None else self._n_records.rows,
+            exact.n_records if self._n_records is None else self._n_records.rows,
             candidates.groups,
             step.size,
             step.units,

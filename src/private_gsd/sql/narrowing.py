@@ -9,7 +9,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING
 
-from private_gsd.errors import of_kind
+from private_gsd.errors import expect_type
 from private_gsd.sql.expressions import (
     CONTRARY,
     FALSE,
@@ -182,7 +182,7 @@ def _narrow(truth: Truth, box: Box) -> Box | None:
             if found == box:
                 return box
         return found
-    return _narrow_comparison(of_kind(Comparison, truth), box)
+    return _narrow_comparison(expect_type(Comparison, truth), box)
 
 
 def _narrow_comparison(comparison: Comparison, box: Box) -> Box | None:

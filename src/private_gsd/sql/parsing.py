@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import sqlglot
 from sqlglot import exp
 
-from private_gsd.errors import WorkloadError, did_you_mean, of_kind
+from private_gsd.errors import WorkloadError, did_you_mean, expect_type
 from private_gsd.schema import Date, Datetime, Discrete, Numeric, Real
 from private_gsd.sql.arithmetic import (
     NumberReader,
@@ -231,7 +231,7 @@ class _Reader(NumberReader):
             compare = _compares(operator)
             truths = tuple(TRUE if compare(each, value) else FALSE for each in column.values)
             return Test(position, truths, UNKNOWN)
-        number = of_kind(Numeric, column)
+        number = expect_type(Numeric, column)
         bound = self._bound(number, other)
         if math.isnan(bound):
             return Known(UNKNOWN)

@@ -18,7 +18,7 @@ import numpy as np
 
 from private_gsd.counting.exact import count, errors_of, exact_counts
 from private_gsd.data.encoding import Encoder
-from private_gsd.errors import BudgetError, GsdError, SchemaError, SearchError, require
+from private_gsd.errors import BudgetError, GsdError, SchemaError, ProjectionError, require
 from private_gsd.measurements.measurements import measure
 from private_gsd.mechanisms import (
     AT_ONCE,
@@ -234,7 +234,7 @@ class Sweep:
         if failed:
             words = [f"{runs[number].words}: {why}" for number, why in sorted(failed.items())]
             shown = "; ".join(words[:SHOWN])
-            raise SearchError(
+            raise ProjectionError(
                 f"{len(failed)} of {len(runs)} runs failed: {shown}{'; …' * (len(words) > SHOWN)}. "
                 "The others are in Sweep.finished, and what was measured for these is in "
                 "Sweep.measured, by the number of the run"
@@ -377,11 +377,11 @@ class _Planned:
         rest = {key: value for key, value in self.settings.items() if key not in others}
         if self.projector != "gsd" and set(rest) - {"rows"}:
             name = min(set(rest) - {"rows"})
-            raise SearchError(f"settings: {name!r} is of the genetic search, not {self.projector}")
+            raise ProjectionError(f"settings: {name!r} is of the genetic search, not {self.projector}")
         try:
             return GeneticSearch(**rest)
         except TypeError as error:
-            raise SearchError(f"settings: {error}") from None
+            raise ProjectionError(f"settings: {error}") from None
 
     @cached_property
     def measurable(self) -> Workload:

@@ -191,16 +191,16 @@ class Synthesizer:
                 threads=self.threads,
                 progress=report,
             )
-            budget = choices.budget(exact.rows)
+            budget = choices.budget(exact.n_records)
             if choices.public:
-                choices.knowledge.check_records(exact.rows)
+                choices.knowledge.check_records(exact.n_records)
             fit = Fit.of(source.given, stated.schema.names, budget, stated.budget.neighbours)
             uncounted = ledger is None and insecure_noise_seed is None
             if uncounted:
                 warn_if_again(fit)
             settings = choices.settings(
                 target,
-                exact.rows,
+                exact.n_records,
                 dataset=dataset,
                 on_invalid=on_invalid,
                 insecure_noise_seed=insecure_noise_seed,

@@ -9,7 +9,7 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from private_gsd.errors import NotKeptError
+from private_gsd.errors import NotCommittedError
 from private_gsd.system.untrusted_files import MAX_ARRAYS, read_file
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def publish(path: Path, content: bytes, before: Before) -> None:
     write(pending, content)
     try:
         before(hashlib.sha256(content).hexdigest())
-    except NotKeptError:  # it may not be seen, now or later
+    except NotCommittedError:  # it may not be seen, now or later
         pending.unlink()
         raise
     move(pending, path)

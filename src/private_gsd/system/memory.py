@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from private_gsd.errors import SearchError
+from private_gsd.errors import ProjectionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ def require_room(rows: int, base: float, row: float, what: str, instead: str) ->
     fits = max(int((room - base) / row), 0)
     # Two digits, downwards: it is an estimate.
     fits -= fits % 10 ** max(len(str(fits)) - 2, 0)
-    raise SearchError(
+    raise ProjectionError(
         f"{what} of {rows:,} rows takes about {(base + rows * row) / 1e9:,.1f} GB of memory, and "
         f"there are {room / 1e9:,.1f} GB for it: {instead.format(fits=f'{fits:,}')}"
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_gsd.errors import WorkloadError, of_kind
+from private_gsd.errors import WorkloadError, expect_type
 from private_gsd.kernels.conjunctions import count_conjunctions
 from private_gsd.schema import Discrete, Numeric
 from private_gsd.workloads.checks import whole
@@ -73,10 +73,10 @@ class Conjunctions(Family):
 
     def query(self, group: int, cell: int) -> str:  # noqa: ARG002
         """The conditions."""
-        column = of_kind(Discrete, self.schema.columns[self.category[group]])
+        column = expect_type(Discrete, self.schema.columns[self.category[group]])
         words = [is_value(column, int(self.value[group]))]
         for place, threshold in zip(self.numbers[group], self.thresholds[group], strict=True):
-            number = of_kind(Numeric, self.schema.columns[place])
+            number = expect_type(Numeric, self.schema.columns[place])
             words.append(is_between(number, -math.inf, float(threshold)))
         return " AND ".join(words)
 

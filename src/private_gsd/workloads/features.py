@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_gsd.errors import SchemaError, WorkloadError, of_kind
+from private_gsd.errors import SchemaError, WorkloadError, expect_type
 from private_gsd.schema import Date, Datetime, Discrete, Numeric, Real
 from private_gsd.workloads.conditions import is_between, is_null, is_value
 
@@ -62,7 +62,7 @@ class Feature:
             return is_value(column, cell)
         segment = self.segments.index(cell)
         edges = (-math.inf, *self.breaks, math.inf)
-        return is_between(of_kind(Numeric, column), edges[segment], edges[segment + 1])
+        return is_between(expect_type(Numeric, column), edges[segment], edges[segment + 1])
 
     def cells_of_atoms(self, breaks: NDArray[np.float64]) -> NDArray[np.int64]:
         """The cell of each atom, where the column is cut at all of ``breaks``, ours among them."""
@@ -78,7 +78,7 @@ class Feature:
 
 def discrete_feature(schema: Schema, position: int) -> Feature:
     """The one feature of a discrete column."""
-    column = of_kind(Discrete, schema.columns[position])
+    column = expect_type(Discrete, schema.columns[position])
     return Feature(position, tuple(range(len(column.values))), nullable=column.nullable)
 
 
@@ -88,7 +88,7 @@ def tree_features(schema: Schema, position: int, depth: int) -> tuple[Feature, .
     A column of whole numbers or dates has no more levels than it takes to tell its values apart:
     deeper ones would ask the same again.
     """
-    column = of_kind(Numeric, schema.columns[position])
+    column = expect_type(Numeric, schema.columns[position])
     low, high = column.bounds
     # Fractions of powers of two are exact, so that each level's cuts are among the next one's.
     return tuple(
@@ -120,7 +120,7 @@ def range_features(
     Intervals of whole numbers and dates include both ends. Those of reals are half-open, [a, b),
     but for one that ends with the domain.
     """
-    column = of_kind(Numeric, schema.columns[position])
+    column = expect_type(Numeric, schema.columns[position])
     low, high = column.bounds
     spans = []
     for interval in intervals:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_gsd.errors import WorkloadError, of_kind
+from private_gsd.errors import WorkloadError, expect_type
 from private_gsd.kernels.predicates import count_clauses, mark_clauses
 from private_gsd.sql.expressions import (
     FALSE,
@@ -290,7 +290,7 @@ def _within(one: dict[int, Test], other: dict[int, Test]) -> dict[int, Test] | N
                 if joined.truth == FALSE:
                     return None
                 continue
-            found[position] = of_kind(Test, joined)
+            found[position] = expect_type(Test, joined)
         else:
             found[position] = test
         mine = found[position]

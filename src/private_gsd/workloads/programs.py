@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.errors import WorkloadError, of_kind
+from private_gsd.errors import WorkloadError, expect_type
 from private_gsd.kernels import programs as kernels
 from private_gsd.kernels.cells import Cuts
 from private_gsd.kernels.programs import Clauses
@@ -201,7 +201,7 @@ class _Compiler:
         """The contrary of what has none that is simpler."""
         if isinstance(part, Is):  # which is never unknown
             return self._node(part, missed, met)
-        known = of_kind(Comparison, part)
+        known = expect_type(Comparison, part)
         contrary = Comparison(CONTRARY[known.operator], known.left, known.right)
         return self._node(contrary, met, missed)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from private_gsd.errors import BudgetError, LedgerError, NotKeptError
+from private_gsd.errors import BudgetError, LedgerError, NotCommittedError
 from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.privacy.ledger.reservations import LedgerRun, held_by_runs
@@ -78,7 +78,7 @@ def test_the_last_to_begin_a_step_may_keep(ledger: Ledger) -> None:
     pay(first, "a", 10)
     pay(second, "a", 10)  # under the same charge
     assert len(ledger.charges("d")) == 1
-    with pytest.raises(NotKeptError, match="another process goes on"):
+    with pytest.raises(NotCommittedError, match="another process goes on"):
         first.keep("a", "mine")
     assert second.kept("a") is None
     second.keep("a", "theirs")
@@ -86,11 +86,11 @@ def test_the_last_to_begin_a_step_may_keep(ledger: Ledger) -> None:
     assert second.kept_at("theirs") == 1
     assert second.kept_at("mine") == 0
     for late in (first, second):
-        with pytest.raises(NotKeptError):
+        with pytest.raises(NotCommittedError):
             late.keep("a", "again")
         with pytest.raises(LedgerError, match="was drawn and kept, and is not in the release"):
             pay(late, "a", 10)
-    with pytest.raises(NotKeptError):
+    with pytest.raises(NotCommittedError):
         first.keep("never paid", "x")
     assert [charge.run for charge in first.charges()] == ["r a"]
 

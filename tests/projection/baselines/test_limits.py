@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from private_gsd import Categorical, GeneticSearch, Schema, workloads
-from private_gsd.errors import SearchError
+from private_gsd.errors import ProjectionError
 from private_gsd.projection import projector_of
 from private_gsd.projection.atoms import Atoms
 from private_gsd.projection.baselines import drawing, gem, pgm, rap_plus_plus
@@ -85,7 +85,7 @@ def test_a_loss_that_is_no_number_is_refused(name: str, monkeypatch: pytest.Monk
     object.__setattr__(projector, "learning_rate", 3e38)  # more than is allowed, to be quick
     asked = workloads.categorical_marginals(SCHEMA, 2)
     message = f"loss of the projector '{name.replace('+', '.')}' is nan: its learning rate of 3e.38"
-    with pytest.raises(SearchError, match=message):
+    with pytest.raises(ProjectionError, match=message):
         projector.project(measured(asked, table(50)), rows=10)
 
 

@@ -29,7 +29,7 @@ from private_gsd.counting.exact import count
 from private_gsd.errors import (
     GsdError,
     MissingExtraError,
-    SearchError,
+    ProjectionError,
     WorkloadError,
     require,
 )
@@ -279,7 +279,7 @@ def test_sweeps_take_a_projector() -> None:
         ({"projector": "rap", "generations": 3}, "'generations' is of the genetic search"),
         ({"projector": "rop"}, "no projector is called 'rop'"),
     ):
-        with pytest.raises(SearchError, match=message):
+        with pytest.raises(ProjectionError, match=message):
             sweep.run([1.0], settings=[wrong], insecure=True)
 
 
@@ -304,10 +304,10 @@ def test_sweeps_take_a_projector() -> None:
     ],
 )
 def test_names_and_settings_that_make_no_sense(spec: Any, message: str, tmp_path: Path) -> None:
-    with pytest.raises(SearchError, match=message):
+    with pytest.raises(ProjectionError, match=message):
         projector_of(spec)
     synth = Synthesizer(CENSUS, 1.0, projector=spec, release=tmp_path / "r")
-    with pytest.raises(SearchError, match=message):
+    with pytest.raises(ProjectionError, match=message):
         synth.fit(PEOPLE)
     assert list(tmp_path.iterdir()) == []
 
@@ -348,7 +348,7 @@ def test_measurements_and_nothing_else_go_in(name: str) -> None:
         projector.project(exact, rows=5)
     measurements = measured(workloads.categorical_marginals(SCHEMA, 2), TABLE[:20])
     for rows, seed in ((0, 0), (5, -1)):
-        with pytest.raises(SearchError, match="must be a whole number"):
+        with pytest.raises(ProjectionError, match="must be a whole number"):
             projector.project(measurements, rows=rows, seed=seed)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from private_gsd import Categorical, Encoder, Schema, datasets, workloads
 from private_gsd.counting.exact import count
-from private_gsd.errors import SearchError
+from private_gsd.errors import ProjectionError
 from private_gsd.kernels.gibbs import anneal
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.projection.denoising import denoise
@@ -340,5 +340,5 @@ def test_time_is_up_while_denoising() -> None:
 
 @pytest.mark.parametrize("denoise", [None, 1, "yes"])
 def test_denoise_is_true_or_false(denoise: Any) -> None:
-    with pytest.raises(SearchError, match="denoise must be true or false"):
+    with pytest.raises(ProjectionError, match="denoise must be true or false"):
         GeneticSearch(denoise=denoise)

@@ -79,7 +79,7 @@ def test_loss_is_what_it_is_said_to_be(seed: int) -> None:
             share * np.outer(each[first], each[second])
             for share, each in zip(shares, seen, strict=True)
         )
-        variance = (measured.scales[table.group] / measured.rows) ** 2
+        variance = (measured.scales[table.group] / measured.n_records) ** 2
         loss += ((expected - table.of(measured.shares)) ** 2).sum() / (2 * variance)
     for share, each in zip(shares, chances, strict=True):
         loss += latent_classes.DOUBT * share * (each * np.log(each / found._usual)).sum()

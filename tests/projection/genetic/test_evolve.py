@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from private_gsd import Categorical, Encoder, Integer, Real, Schema, datasets, workloads
 from private_gsd.counting.exact import count
-from private_gsd.errors import SearchError, WorkloadError
+from private_gsd.errors import ProjectionError, WorkloadError
 from private_gsd.kernels import coordinate_search as search_kernels
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.projection import watch
@@ -527,7 +527,7 @@ def test_one_column_needs_no_kernels_of_its_own() -> None:
     ],
 )
 def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(SearchError, match=message):
+    with pytest.raises(ProjectionError, match=message):
         GeneticSearch(**settings)
 
 
@@ -551,7 +551,7 @@ def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> 
 )
 def test_what_is_refused(options: dict[str, Any], message: str) -> None:
     measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
-    with pytest.raises(SearchError, match=message):
+    with pytest.raises(ProjectionError, match=message):
         evolve(measurements, **{"config": GeneticSearch(rows=5), **options})
 
 
@@ -567,12 +567,12 @@ def test_numbers_of_any_make() -> None:
 def test_more_elites_than_memory() -> None:
     measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
     config = GeneticSearch.paper(rows=100_000, elites=2000)
-    with pytest.raises(SearchError, match="2,000 elites of 700,000 values each take too much"):
+    with pytest.raises(ProjectionError, match="2,000 elites of 700,000 values each take too much"):
         evolve(measurements, config)
 
 
 def test_only_measurements_are_searched_for() -> None:
-    with pytest.raises(SearchError, match="a search needs Measurements, not int"):
+    with pytest.raises(ProjectionError, match="a search needs Measurements, not int"):
         evolve(3)  # type: ignore[arg-type]
 
 

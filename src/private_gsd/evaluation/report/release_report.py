@@ -76,7 +76,7 @@ def _fit(measurements: Measurements | None, matrix: Matrix) -> Markup:
     units = np.repeat(asked.units, sizes)
     apart = (made - measurements.shares) / units
     rms = np.sqrt(np.add.reduceat(apart**2, starts) / sizes)
-    noise = measurements.scales / measurements.rows / asked.units
+    noise = measurements.scales / measurements.n_records / asked.units
     overall = float(np.sqrt(np.mean((apart * units) ** 2 / measurements.variances)))
     order = np.argsort(-rms / noise, kind="stable").tolist()
     names = {group: asked.describe(group) for group in order[:MORE_GROUPS]}
@@ -99,7 +99,7 @@ def _fit(measurements: Measurements | None, matrix: Matrix) -> Markup:
         [
             paragraph(
                 f"{asked.size:,} counts in {asked.num_groups:,} groups were measured in a table of "
-                f"{about}{measurements.rows:,} rows, each with noise of the standard deviation "
+                f"{about}{measurements.n_records:,} rows, each with noise of the standard deviation "
                 "given. The synthetic table was then searched for, to answer as they do. Its "
                 f"answers differ from the noisy ones by {overall:.2f} standard deviations of the "
                 "noise, as a root mean square. The true table would differ by about 1: a value "

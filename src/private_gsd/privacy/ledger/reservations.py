@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from private_gsd.errors import BudgetError, LedgerError, NotKeptError
+from private_gsd.errors import BudgetError, LedgerError, NotCommittedError
 from private_gsd.privacy.budget import units_to_rho
 from private_gsd.privacy.ledger.chain import append, next_id
 from private_gsd.privacy.ledger.ledger import check_line, now
@@ -137,7 +137,7 @@ class LedgerRun:
                 or last != (self.attempt,)
                 or self._digest(connection, charge.id) is not None
             ):
-                raise NotKeptError(
+                raise NotCommittedError(
                     f"{self.ledger.path}: another process goes on with run {self.run!r} at "
                     f"{step!r}; what was drawn here is thrown away, and nothing of it was released"
                 )

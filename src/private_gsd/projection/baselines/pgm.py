@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_gsd.errors import SearchError, WorkloadError
+from private_gsd.errors import ProjectionError, WorkloadError
 from private_gsd.projection.atoms import Atoms
 from private_gsd.projection.baselines.optional import gradients, graphical_models
 from private_gsd.projection.baselines.settings import check_settings
@@ -166,12 +166,12 @@ class PGM(Projector):
             done += AT_ONCE
             loss = float(loss_of(marginals))
             if not math.isfinite(loss):
-                raise SearchError(f"the loss of the projector {self.name!r} is {loss}")
+                raise ProjectionError(f"the loss of the projector {self.name!r} is {loss}")
             watch.report(done, loss, whole=True)
 
         def estimate(iterations: int, callback: Any) -> Any:
             return mbi.estimation.MirrorDescent().estimate(
-                domain, loss_of, measurements.rows, iters=iterations, callback_fn=callback
+                domain, loss_of, measurements.n_records, iters=iterations, callback_fn=callback
             )
 
         why: Reason = "generations"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from private_gsd.errors import WorkloadError, of_kind
+from private_gsd.errors import WorkloadError, expect_type
 from private_gsd.projection.atoms import Atoms
 from private_gsd.projection.baselines.drawing import draw_places
 from private_gsd.projection.baselines.products import (
@@ -240,7 +240,7 @@ class Relaxation:
         for values, place in zip(values_of, self._discrete, strict=True):
             mine = np.asarray(values, dtype=np.float64)
             codes = draw_places(mine, which, rng).astype(float)
-            known = of_kind(Discrete, self.schema.columns[place])
+            known = expect_type(Discrete, self.schema.columns[place])
             table[:, place] = np.where(codes == len(known.values), np.nan, codes)
         for column, place in enumerate(self._numeric):
             low, high = self._bounds[column]

@@ -6,7 +6,7 @@ import math
 from dataclasses import fields
 from typing import Any
 
-from private_gsd.errors import SearchError
+from private_gsd.errors import ProjectionError
 from private_gsd.projection.protocol import whole_number
 
 MOST = 2**24
@@ -26,7 +26,7 @@ def check_settings(projector: Any) -> None:
             except (TypeError, ValueError):
                 number = math.nan
             if not 0 < number <= LARGEST:
-                raise SearchError(
+                raise ProjectionError(
                     f"{each.name} must be a number above 0 and at most {LARGEST:g}, not "
                     f"{value!r:.50}"
                 )

@@ -101,7 +101,7 @@ class Denoising:
         self._threads = threads
         self._watch = watch
         self._tables = _tables(self._measured.workload)
-        self._least = float(self._measured.scales.min()) / measured.rows
+        self._least = float(self._measured.scales.min()) / measured.n_records
         self._chains: Chains | None = None
         self._forest: Forest | None = None
 
@@ -164,7 +164,7 @@ class Denoising:
         for table in _tables(measured.workload):
             known[[feature.position for feature in table.features]] = True
         rows = rows_drawn(self._least, _order(_tables(measured.workload)))
-        least = measured.rows * math.sqrt(STIFF / rows)
+        least = measured.n_records * math.sqrt(STIFF / rows)
         measured = replace(measured, scales=np.maximum(measured.scales, least))
         before = [] if self._chains is None else [state.values for state in self._chains.states]
         start = [np.resize(values, (rows, values.shape[1])) for values in before]
@@ -194,7 +194,7 @@ class Denoising:
 
     def _answered(self, answers: Shares) -> Measurements:
         counts = self._all.counts.copy()
-        counts[_asked_by_marginals(self._all.workload)] = answers * self._all.rows
+        counts[_asked_by_marginals(self._all.workload)] = answers * self._all.n_records
         return replace(self._all, counts=counts)
 
 
@@ -230,13 +230,13 @@ def _marginals(measured: Measurements) -> Measurements:
         [np.full(len(family.group_sizes), isinstance(family, Marginals)) for family in families]
     )
     schema = replace(measured.workload.schema, constraints=())
-    furthest = LARGEST * float(measured.rows)
+    furthest = LARGEST * float(measured.n_records)
     marginals = [each for f in families if isinstance(f, Marginals) for each in f.groups]
     return Measurements(
         Workload(schema, (Marginals(schema, marginals),)),
         np.clip(measured.counts[_asked_by_marginals(measured.workload)], -furthest, furthest),
-        np.clip(measured.scales[groups], measured.rows / LARGEST, furthest),
-        measured.rows,
+        np.clip(measured.scales[groups], measured.n_records / LARGEST, furthest),
+        measured.n_records,
         ("",) * len(marginals),
         measured.private,
         measured.neighbours,
@@ -245,7 +245,7 @@ def _marginals(measured: Measurements) -> Measurements:
 
 def _noise(measured: Measurements) -> float:
     """The usual noise on an answer, as a share of the rows."""
-    return float(np.median(measured.scales)) / measured.rows
+    return float(np.median(measured.scales)) / measured.n_records
 
 
 def _tables(workload: Workload) -> list[Asked]:
@@ -294,9 +294,9 @@ def _below(
     schema = measured.workload.schema
     return Measurements(
         Workload(schema, (Marginals(schema, [Marginal((features,)) for features in cells]),)),
-        np.concatenate([(cells[f] / precisions[f]).ravel() for f in cells]) * measured.rows,
-        measured.rows / np.sqrt(np.array(list(precisions.values()))),
-        measured.rows,
+        np.concatenate([(cells[f] / precisions[f]).ravel() for f in cells]) * measured.n_records,
+        measured.n_records / np.sqrt(np.array(list(precisions.values()))),
+        measured.n_records,
         ("",) * len(cells),
         measured.private,
         measured.neighbours,
@@ -321,14 +321,14 @@ def _sharpened(
     for table, expected in zip(tables, usual, strict=True):
         excess = centered(table.of(measured.shares) - expected)
         if len(table.features) < order or 1 in table.shape:
-            table.of(counts)[...] = expected * measured.rows
+            table.of(counts)[...] = expected * measured.n_records
             continue
-        table.of(counts)[...] = (expected + excess) * measured.rows
+        table.of(counts)[...] = (expected + excess) * measured.n_records
         learned[table.group] = True
         likelihoods[table.group] += _likelihoods(excess, expected, _variance(measured, table))
     strengths = np.full(groups, 1 / DOUBT)
     if learned.any():
-        least = np.minimum(WEAK * measured.scales[learned] / measured.rows, WEAKEST)
+        least = np.minimum(WEAK * measured.scales[learned] / measured.n_records, WEAKEST)
         strengths[learned] = np.maximum(_strengths(likelihoods[learned], order), least)
     return replace(measured, counts=counts, scales=measured.scales / np.sqrt(strengths))
 
@@ -365,7 +365,7 @@ def _beyond(
 
 def _variance(measured: Measurements, table: Asked) -> float:
     """That of the noise on a table's cells, as shares."""
-    return float(measured.scales[table.group] / measured.rows) ** 2
+    return float(measured.scales[table.group] / measured.n_records) ** 2
 
 
 def _likelihoods(excess: Shares, expected: Shares, variance: float) -> NDArray[np.float64]:

@@ -72,7 +72,7 @@ class Chains:
             for word in np.random.SeedSequence([seed, 1]).generate_state(CHAINS, dtype=np.uint64)
         ]
         self._known = known
-        self._temperature = 2 * rows * float((measured.scales.min() / measured.rows) ** 2)
+        self._temperature = 2 * rows * float((measured.scales.min() / measured.n_records) ** 2)
         self._columns = self._objective.problem.columns
         self._forest = no_forest(len(known)) if forest is None else forest
         self._kept: list[State] = []

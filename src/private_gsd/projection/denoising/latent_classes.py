@@ -72,7 +72,7 @@ class Kinds:
         self._noisy = np.zeros((cells, cells))
         for table in tables:
             place = self._place(table)
-            weight = (measured.rows / measured.scales[table.group]) ** 2 / 4
+            weight = (measured.n_records / measured.scales[table.group]) ** 2 / 4
             self._weights[place] += weight
             self._noisy[place] += weight * table.of(measured.shares)
         self._weights += self._weights.T

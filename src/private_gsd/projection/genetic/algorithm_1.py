@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.errors import SearchError
+from private_gsd.errors import ProjectionError
 from private_gsd.kernels.algorithm_1 import Candidates, Elites, generations, set_elite
 from private_gsd.kernels.streams import begin_stream
 from private_gsd.projection.watch import Slices
@@ -42,7 +42,7 @@ class Algorithm1:
     ) -> None:
         cells = config.rows * len(objective.schema)
         if cells * config.elites > MOST_CELLS:
-            raise SearchError(
+            raise ProjectionError(
                 f"{config.elites:,} elites of {cells:,} values each take too much memory; take "
                 "fewer rows or elites"
             )

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-from private_gsd.errors import SearchError
+from private_gsd.errors import ProjectionError
 from private_gsd.projection.objective import Weights
 from private_gsd.projection.protocol import MOST_ROWS, Projection, Projector, whole_number
 
@@ -112,7 +112,7 @@ class GeneticSearch(Projector):
             value = getattr(self, name)
             if not isinstance(value, str) or value not in get_args(known):
                 words = " or ".join(repr(each) for each in get_args(known))
-                raise SearchError(f"{name} must be {words}, not {value!r}")
+                raise ProjectionError(f"{name} must be {words}, not {value!r}")
         for name, low, high in (
             ("rows", 1, MOST_ROWS),
             ("generations", 0, 2**62),
@@ -125,18 +125,18 @@ class GeneticSearch(Projector):
             self._check_whole(name, low, high)
         if self.islands is not None:
             if self.algorithm == "paper":
-                raise SearchError("Algorithm 1 has no islands")
+                raise ProjectionError("Algorithm 1 has no islands")
             self._check_whole("islands", 1, self.rows)
         if self.window is not None:
             self._check_whole("window", 1, 2**31)
         given = {each.name for each in fields(self) if getattr(self, each.name) != each.default}
         if self.algorithm == "fast" and given & PAPER_ONLY:
             name = min(given & PAPER_ONLY)
-            raise SearchError(f"{name} is of Algorithm 1; say GeneticSearch.paper({name}=…)")
+            raise ProjectionError(f"{name} is of Algorithm 1; say GeneticSearch.paper({name}=…)")
         if not isinstance(self.denoise, bool):
-            raise SearchError(f"denoise must be true or false, not {self.denoise!r}")
+            raise ProjectionError(f"denoise must be true or false, not {self.denoise!r}")
         if self.algorithm == "paper" and self.mutations + self.crossovers == 0:
-            raise SearchError("mutations and crossovers cannot both be 0: nothing would change")
+            raise ProjectionError("mutations and crossovers cannot both be 0: nothing would change")
         self._check_number("tolerance", 1, "from 0 to 1")
         if self.seconds is not None:
             self._check_number("seconds", math.inf, "of at least 0")
@@ -183,5 +183,5 @@ class GeneticSearch(Projector):
         except (TypeError, ValueError, OverflowError):
             number = math.nan
         if not 0 <= number <= high:
-            raise SearchError(f"{name} must be a number {words}, not {value!r}")
+            raise ProjectionError(f"{name} must be a number {words}, not {value!r}")
         object.__setattr__(self, name, number)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from private_gsd.data.encoding import Encoder
-from private_gsd.errors import SearchError
+from private_gsd.errors import ProjectionError
 from private_gsd.kernels.binning import count_outside
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.projection.constraints import broken_rules
@@ -96,9 +96,9 @@ def evolve(
     """
     config = GeneticSearch() if config is None else config
     if not isinstance(measurements, Measurements):
-        raise SearchError(f"a search needs Measurements, not {type(measurements).__name__}")
+        raise ProjectionError(f"a search needs Measurements, not {type(measurements).__name__}")
     if not isinstance(config, GeneticSearch):
-        raise SearchError(f"config must be a GeneticSearch, not {type(config).__name__}")
+        raise ProjectionError(f"config must be a GeneticSearch, not {type(config).__name__}")
     seed = whole_number("seed", seed, 0, 2**63 - 1)
     cores = len(os.sched_getaffinity(0))
     threads = cores if threads is None else whole_number("threads", threads, 1, 1024)
@@ -169,7 +169,7 @@ def prepare(measurements: Measurements, config: GeneticSearch, *, started: bool 
 
 def _check_islands(config: GeneticSearch) -> None:
     if config.islands is not None:
-        raise SearchError("a search that begins with a table has no islands")
+        raise ProjectionError("a search that begins with a table has no islands")
 
 
 def _search(
@@ -177,11 +177,11 @@ def _search(
 ) -> Sweeps | Batches | Algorithm1:
     if config.algorithm == "paper":
         if objective.functions:
-            raise SearchError("Algorithm 1 has no queries that are functions; use the fast search")
+            raise ProjectionError("Algorithm 1 has no queries that are functions; use the fast search")
         return Algorithm1(objective, config, seed, watch)
     if objective.functions:
         if config.islands is not None:
-            raise SearchError("a search for queries that are functions has no islands")
+            raise ProjectionError("a search for queries that are functions has no islands")
         return Batches(objective, config, seed, watch)
     return Sweeps(objective, config, seed, threads, watch)
 
@@ -207,10 +207,10 @@ def _checked(start: Any, schema: Schema, rows: int) -> NDArray[np.float64]:
     except (TypeError, ValueError):
         given = np.array("nothing")
     if given.dtype.kind not in "iuf":
-        raise SearchError("start must be a matrix of numbers, as an Encoder makes it")
+        raise ProjectionError("start must be a matrix of numbers, as an Encoder makes it")
     values = np.array(given, dtype=np.float64, order="C")
     if values.shape != (rows, len(schema)):
-        raise SearchError(
+        raise ProjectionError(
             f"start must have {rows:,} rows and {len(schema)} columns, not shape {values.shape}"
         )
     for position, column in enumerate(schema):
@@ -220,9 +220,9 @@ def _checked(start: Any, schema: Schema, rows: int) -> NDArray[np.float64]:
             cells = values[:, position] = np.round(cells, column.decimals) + 0.0
         outside = count_outside(np.ascontiguousarray(cells), *column.bounds, column.nullable)
         if outside or (whole_only and (np.rint(cells) != cells)[~np.isnan(cells)].any()):
-            raise SearchError(f"start: column {column.name!r} has values that the schema does not")
+            raise ProjectionError(f"start: column {column.name!r} has values that the schema does not")
     for rule, number in broken_rules(schema, values).items():
-        raise SearchError(f"start: {number:,} rows break the rule {rule!r} of the schema")
+        raise ProjectionError(f"start: {number:,} rows break the rule {rule!r} of the schema")
     return values
 
 
@@ -234,11 +234,11 @@ def _check_fixed(
 ) -> None:
     for name in filter(None, fixed):
         if name not in objective.schema:
-            raise SearchError(f"fixed: the schema has no column {name!r}")
+            raise ProjectionError(f"fixed: the schema has no column {name!r}")
     if fixed and (start is None or config.algorithm != "fast" or objective.functions):
-        raise SearchError(
+        raise ProjectionError(
             "fixed columns and rows need a table to start with, the fast search, and queries that "
             "are no functions"
         )
     if set(objective.schema.names) <= set(fixed):
-        raise SearchError("all columns are fixed: nothing could change")
+        raise ProjectionError("all columns are fixed: nothing could change")
