@@ -120,7 +120,12 @@ def synthesized(
 def digest(measurements: Any, matrix: Any) -> str:
     """Of noisy counts, scales, the number of records and an encoded table."""
     found = hashlib.sha256()
-    for array in (measurements.counts, measurements.scales, np.array([measurements.n_records]), matrix):
+    for array in (
+        measurements.counts,
+        measurements.scales,
+        np.array([measurements.n_records]),
+        matrix,
+    ):
         found.update(np.ascontiguousarray(array, dtype=np.float64).tobytes())
     return found.hexdigest()[:16]
 

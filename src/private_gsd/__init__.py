@@ -100,7 +100,7 @@ _NAMES = {
 }
 _MODULES = {"datasets": "data.datasets", "workloads": "workloads"}
 
-__all__ = sorted([*_NAMES, *_MODULES])  # noqa: PLE0605
+__all__ = sorted([*_NAMES, *_MODULES])
 
 
 def __getattr__(name: str) -> Any:

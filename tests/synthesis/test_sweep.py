@@ -30,8 +30,8 @@ from private_gsd.errors import (
     GsdError,
     LedgerError,
     MissingExtraError,
-    SchemaError,
     ProjectionError,
+    SchemaError,
 )
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.privacy.budget import Conversion, RhoBudget, rho_of
@@ -315,7 +315,11 @@ def test_what_makes_no_sense_is_found_before_anything_is_paid(
             ({"settings": [{}, {"rows": -1}]}, ProjectionError, "rows"),
             ({"settings": [{}, {"colour": 1}]}, ProjectionError, "colour"),
             ({"settings": [{}, {"mechanism": "magic"}]}, BudgetError, "name must be"),
-            ({"settings": [{}, {"mechanism": "adaptive", "islands": 2}]}, ProjectionError, "islands"),
+            (
+                {"settings": [{}, {"mechanism": "adaptive", "islands": 2}]},
+                ProjectionError,
+                "islands",
+            ),
             ({"settings": [{}, {"rows": 2**31 - 1}]}, ProjectionError, "take at most .* rows"),
             ({"seeds": [0, "x"]}, GsdError, "seed"),
             ({"seeds": [0, -1]}, GsdError, "seed"),

@@ -31,8 +31,8 @@ from private_gsd.errors import (
     GsdError,
     LedgerError,
     MeasurementError,
-    ReleaseError,
     ProjectionError,
+    ReleaseError,
     SourceError,
     WorkloadError,
 )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from private_gsd import Release, Synthesizer, datasets
-from private_gsd.errors import ReleaseError, ProjectionError
+from private_gsd.errors import ProjectionError, ReleaseError
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.projection.watch import Progress
 from private_gsd.synthesis.sampling import sampled

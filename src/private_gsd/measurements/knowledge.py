@@ -189,5 +189,8 @@ def resized(measured: Measurements, n_records: int) -> Measurements:
     """The same shares, as counts of a table of another size; their noise, too."""
     ratio = n_records / measured.n_records
     return replace(
-        measured, counts=measured.counts * ratio, scales=measured.scales * ratio, n_records=n_records
+        measured,
+        counts=measured.counts * ratio,
+        scales=measured.scales * ratio,
+        n_records=n_records,
     )

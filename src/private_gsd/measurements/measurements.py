@@ -358,7 +358,9 @@ def check_n_records(n_records: Any) -> int:
     except TypeError:
         number = 0
     if isinstance(n_records, bool) or not 1 <= number <= MAX_ROWS:
-        raise MeasurementError(f"n_records must be a whole number of at least 1, not {n_records!r:.50}")
+        raise MeasurementError(
+            f"n_records must be a whole number of at least 1, not {n_records!r:.50}"
+        )
     return number
 
 

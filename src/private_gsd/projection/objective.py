@@ -81,7 +81,9 @@ class Objective:
         self.shares = np.clip(measurements.shares, -LARGEST_SHARE, LARGEST_SHARE)
         # Extremes of float64 are kept from where their squares would leave it.
         scales = np.clip(measurements.scales, SMALLEST_SCALE, 1 / SMALLEST_SCALE)
-        self._variances = np.repeat((scales / measurements.n_records) ** 2, self.workload.group_sizes)
+        self._variances = np.repeat(
+            (scales / measurements.n_records) ** 2, self.workload.group_sizes
+        )
         self.share_weights = np.ones(self.workload.size)
         if weights == "inverse-variance":
             relative = scales.min() / scales

@@ -164,7 +164,7 @@ class Executor:
             accountant=self.payments.accountant(step.name),
             noise=self.noise(step.stream),
             neighbours=self.task.neighbours,
-            rows=self._n_records,
+            n_records=self._n_records,
         )
         self._measured = new if self._measured is None else self._measured + new
         commit = partial(self.payments.commit, step.name)
@@ -205,7 +205,7 @@ class Executor:
         chosen = score(
             exact,
             candidates.answers(),
-            exact.n_records if self._n_records is None else self._n_records.rows,
+            exact.n_records if self._n_records is None else self._n_records.n_records,
             candidates.groups,
             step.size,
             step.units,

@@ -18,7 +18,7 @@ import numpy as np
 
 from private_gsd.counting.exact import count, errors_of, exact_counts
 from private_gsd.data.encoding import Encoder
-from private_gsd.errors import BudgetError, GsdError, SchemaError, ProjectionError, require
+from private_gsd.errors import BudgetError, GsdError, ProjectionError, SchemaError, require
 from private_gsd.measurements.measurements import measure
 from private_gsd.mechanisms import (
     AT_ONCE,
@@ -377,7 +377,9 @@ class _Planned:
         rest = {key: value for key, value in self.settings.items() if key not in others}
         if self.projector != "gsd" and set(rest) - {"rows"}:
             name = min(set(rest) - {"rows"})
-            raise ProjectionError(f"settings: {name!r} is of the genetic search, not {self.projector}")
+            raise ProjectionError(
+                f"settings: {name!r} is of the genetic search, not {self.projector}"
+            )
         try:
             return GeneticSearch(**rest)
         except TypeError as error:

@@ -23,7 +23,7 @@ from private_gsd.runs.release import Release
 from private_gsd.runs.release_run import ReleaseRun
 from private_gsd.runs.run_folder import RunFolder
 from private_gsd.runs.runner import Runner
-from private_gsd.runs.settings import MOST_SEED, RunSettings
+from private_gsd.runs.settings import MOST_SEED
 from private_gsd.synthesis.choices import Choices, Stated, checked_knowledge, stated_budget
 from private_gsd.synthesis.sampling import fill_columns, sampled
 from private_gsd.system.progress import Progress, shown
@@ -206,9 +206,7 @@ class Synthesizer:
                 insecure_noise_seed=insecure_noise_seed,
             )
             made = _temporary() if folder is None else Release(folder)
-            run = ReleaseRun(
-                RunFolder(made.folder), Runner(settings, target, self.threads, report)
-            )
+            run = ReleaseRun(RunFolder(made.folder), Runner(settings, target, self.threads, report))
             facts = {
                 "run": secrets.token_hex(8),
                 "ledger": str(Path(ledger or _ledger_of(made)).absolute()),

@@ -135,7 +135,9 @@ def noise_of(workload: Workload, measurements: Measurements | None) -> NDArray[n
     asked = measurements.workload
     known: dict[tuple[str, int], float] = {}
     # An adaptive run may have measured a group more than once: the best counts.
-    for group, scale in enumerate((measurements.scales / measurements.n_records / asked.units).tolist()):
+    for group, scale in enumerate(
+        (measurements.scales / measurements.n_records / asked.units).tolist()
+    ):
         name = asked.describe(group), int(asked.group_sizes[group])
         known[name] = min(scale, known.get(name, np.inf))
     for group in range(workload.num_groups):

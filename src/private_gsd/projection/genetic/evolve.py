@@ -177,7 +177,9 @@ def _search(
 ) -> Sweeps | Batches | Algorithm1:
     if config.algorithm == "paper":
         if objective.functions:
-            raise ProjectionError("Algorithm 1 has no queries that are functions; use the fast search")
+            raise ProjectionError(
+                "Algorithm 1 has no queries that are functions; use the fast search"
+            )
         return Algorithm1(objective, config, seed, watch)
     if objective.functions:
         if config.islands is not None:
@@ -220,7 +222,9 @@ def _checked(start: Any, schema: Schema, rows: int) -> NDArray[np.float64]:
             cells = values[:, position] = np.round(cells, column.decimals) + 0.0
         outside = count_outside(np.ascontiguousarray(cells), *column.bounds, column.nullable)
         if outside or (whole_only and (np.rint(cells) != cells)[~np.isnan(cells)].any()):
-            raise ProjectionError(f"start: column {column.name!r} has values that the schema does not")
+            raise ProjectionError(
+                f"start: column {column.name!r} has values that the schema does not"
+            )
     for rule, number in broken_rules(schema, values).items():
         raise ProjectionError(f"start: {number:,} rows break the rule {rule!r} of the schema")
     return values
