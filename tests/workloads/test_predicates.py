@@ -38,6 +38,8 @@ from private_gsd.workloads import Predicates, predicates, read_predicates
 from private_gsd.workloads.predicates import disjoint, most_at_once
 from tests.workloads.random_sql import leaf, predicates_of
 
+pytestmark = pytest.mark.worker("large")
+
 CENSUS = datasets.census_schema()
 SCHEMA = Schema(
     [
