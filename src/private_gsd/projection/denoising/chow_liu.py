@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from private_gsd.kernels.gibbs import Forest
+from private_gsd.kernels.gibbs import ChowLiuForest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,12 +60,12 @@ class Trees:
         return True
 
 
-def no_forest(columns: int) -> Forest:
+def no_forest(columns: int) -> ChowLiuForest:
     """Every column by itself."""
     return laid_out(columns, [])
 
 
-def forest_of(atoms: Atoms, sizes: NDArray[np.int64], known: Sequence[int]) -> Forest:
+def forest_of(atoms: Atoms, sizes: NDArray[np.int64], known: Sequence[int]) -> ChowLiuForest:
     """The columns that hang together most in a table.
 
     Args:
@@ -80,8 +80,10 @@ def forest_of(atoms: Atoms, sizes: NDArray[np.int64], known: Sequence[int]) -> F
             if shared >= LEAST_SHARED:
                 edges.append(Edge(shared, left, right))
     kept = spanning(edges)
-    lifts = [(edge, _lifts(_together(atoms, sizes, edge.left, edge.right))) for edge in kept]
-    return laid_out(len(sizes), lifts)
+    log_lifts = [
+        (edge, _log_lifts(_together(atoms, sizes, edge.left, edge.right))) for edge in kept
+    ]
+    return laid_out(len(sizes), log_lifts)
 
 
 def spanning(edges: Sequence[Edge]) -> list[Edge]:
@@ -110,21 +112,21 @@ def _shared(found: NDArray[np.float64]) -> float:
     return float((seen - freedom / 2) / found.sum())
 
 
-def _lifts(found: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_lifts(found: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.log((found + PSEUDO) / (_by_chance(found) + PSEUDO)))
 
 
-def laid_out(columns: int, edges: Sequence[tuple[Edge, NDArray[np.float64]]]) -> Forest:
+def laid_out(columns: int, edges: Sequence[tuple[Edge, NDArray[np.float64]]]) -> ChowLiuForest:
     """As the kernel reads it: each column's neighbours, and lifts with its own atoms inmost."""
     beside: list[list[tuple[int, NDArray[np.float64]]]] = [[] for _ in range(columns)]
-    for edge, lifts in edges:
-        beside[edge.left].append((edge.right, lifts.T))
-        beside[edge.right].append((edge.left, lifts))
+    for edge, log_lifts in edges:
+        beside[edge.left].append((edge.right, log_lifts.T))
+        beside[edge.right].append((edge.left, log_lifts))
     together = [each for mine in beside for each in mine]
-    sizes = [lifts.size for _, lifts in together]
-    return Forest(
+    sizes = [log_lifts.size for _, log_lifts in together]
+    return ChowLiuForest(
         starts=np.cumsum([0, *(len(mine) for mine in beside)]),
         neighbours=np.array([neighbour for neighbour, _ in together], dtype=np.int64),
         places=np.cumsum([0, *sizes])[:-1],
-        lifts=np.concatenate([np.zeros(0), *(lifts.ravel() for _, lifts in together)]),
+        log_lifts=np.concatenate([np.zeros(0), *(log_lifts.ravel() for _, log_lifts in together)]),
     )

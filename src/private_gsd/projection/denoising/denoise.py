@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from private_gsd.kernels.gibbs import Forest
+    from private_gsd.kernels.gibbs import ChowLiuForest
     from private_gsd.projection.genetic.config import GeneticSearch
     from private_gsd.projection.watch import Watch
     from private_gsd.workloads.features import Feature
@@ -103,17 +103,23 @@ class Denoising:
         self._tables = _tables(self._measured.workload)
         self._least = float(self._measured.scales.min()) / measured.n_records
         self._chains: Chains | None = None
-        self._forest: Forest | None = None
+        self._forest: ChowLiuForest | None = None
 
     @classmethod
     def of(
-        cls, measured: Measurements, config: GeneticSearch, seed: int, threads: int, watch: Watch
+        cls,
+        measured: Measurements,
+        config: GeneticSearch,
+        rows: int,
+        seed: int,
+        threads: int,
+        watch: Watch,
     ) -> Denoising | None:
         """A denoising, if there are marginals, and noise on them that the table could fit."""
         some = any(isinstance(family, Marginals) for family in measured.workload.families)
         if not some or config.generations == 0:
             return None
-        if _noise(_marginals(measured)) * min(config.rows, ROWS[1]) < 1:
+        if _noise(_marginals(measured)) * min(rows, ROWS[1]) < 1:
             return None
         return cls(measured, seed, threads, watch)
 

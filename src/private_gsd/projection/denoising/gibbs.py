@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.kernels.gibbs import anneal
+from private_gsd.kernels.gibbs import gibbs_sweep
 from private_gsd.kernels.streams import permute
 from private_gsd.projection.denoising.chow_liu import forest_of, no_forest
 from private_gsd.projection.objective import Objective
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.kernels.edits import State
-    from private_gsd.kernels.gibbs import Forest
+    from private_gsd.kernels.gibbs import ChowLiuForest
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.projection.watch import Watch
     from private_gsd.workloads import Workload
@@ -62,7 +62,7 @@ class Chains:
         rows: int,
         seed: int,
         known: NDArray[np.bool_],
-        forest: Forest | None = None,
+        forest: ChowLiuForest | None = None,
         start: Sequence[Matrix] = (),
     ) -> None:
         self._objective = Objective(measured, "inverse-variance")
@@ -85,7 +85,9 @@ class Chains:
         objective, nobody = self._objective, np.zeros(0, dtype=np.int64)
         state = objective.state(objective.random_table(1, 0))
         permute(0, 0, ORDERS, nobody)
-        anneal(objective.problem, state, nobody, 0, 0, 1.0, self._forest, objective.row())
+        gibbs_sweep(
+            objective.problem, state, nobody, 0, 0, 1.0, self._forest, objective.workspace()
+        )
 
     def run(self, watch: Watch, threads: int) -> None:
         """Draw tables.
@@ -106,16 +108,18 @@ class Chains:
             state, seed = self.states[chain], self._seeds[chain]
             order = np.empty(self._rows, dtype=np.int64)
             permute(seed, generation, ORDERS, order)
-            columns = self._columns._replace(barriers=self._barriers(state, free))
+            columns = self._columns._replace(base_scores=self._barriers(state, free))
             problem = objective.problem._replace(columns=columns)
             at = seed, generation, self._temperature
-            return int(anneal(problem, state, order, *at, self._forest, objective.row())[1])
+            return int(
+                gibbs_sweep(problem, state, order, *at, self._forest, objective.workspace())[1]
+            )
 
         with ThreadPoolExecutor(min(threads, CHAINS)) as pool:
             for generation in range(settling + KEPT):
                 edits = list(pool.map(step, range(CHAINS), [generation] * CHAINS))
                 watch.edits += sum(edits)
-                watch.report(0, self._loss() / watch.unit, whole=False)
+                watch.report(0, "denoising")
                 if generation >= settling:
                     for state in self.states:
                         answers += state.counts
@@ -134,15 +138,11 @@ class Chains:
             found.append(family.finish(counts) / len(values))
         return np.concatenate(found)
 
-    def forest(self) -> Forest:
+    def forest(self) -> ChowLiuForest:
         """The columns that hang together most in the tables that the means are of."""
         atoms = np.concatenate([state.atoms for state in self._kept])
         sizes = np.diff(self._columns.starts)
         return forest_of(atoms, sizes, np.flatnonzero(self._known).tolist())
-
-    def _loss(self) -> float:
-        losses = [self._objective.loss(state) for state in self.states]
-        return self._objective.share_loss(float(np.mean(losses)), self._rows)
 
     def _barriers(self, state: State, free: Shares) -> Shares:
         """The atoms' chances in the table itself, as the kernel wants them."""
@@ -152,7 +152,7 @@ class Chains:
             place = slice(starts[column], starts[column + 1])
             counts = np.bincount(state.atoms[:, column], minlength=place.stop - place.start)
             logs[place] = np.log((counts + PSEUDO) / self._rows)
-        return np.asarray(self._columns.barriers + self._temperature * logs)
+        return np.asarray(self._columns.base_scores + self._temperature * logs)
 
     def _free_chances(self) -> Shares:
         """The logarithms of the atoms' chances among values drawn without preference."""

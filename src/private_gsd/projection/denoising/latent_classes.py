@@ -111,12 +111,12 @@ class Kinds:
         point = np.append(lifts, np.zeros((len(lifts), 1)), axis=1)
         mean, square = np.zeros_like(point), np.zeros_like(point)
         for step in range(1, STEPS + 1):
-            loss, slope = self.loss_and_slope(point)
+            _, slope = self.loss_and_slope(point)
             mean += (1 - MOMENTS[0]) * (slope - mean)
             square += (1 - MOMENTS[1]) * (slope**2 - square)
             size = np.sqrt(square / (1 - MOMENTS[1] ** step)) + 1e-8
             point -= RATE * mean / (1 - MOMENTS[0] ** step) / size
-            watch.report(0, loss / watch.unit, whole=False)
+            watch.report(0, "denoising")
         shares, chances = self._kinds(point)
         seen = self._places.summed(chances)
         return (seen * shares[:, None]).T @ seen
