@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_gsd.counting.exact import count, errors_of, exact_counts
+from private_gsd.counting.comparison import errors_of
+from private_gsd.counting.exact import count, exact_counts
 from private_gsd.data.encoding import Encoder
 from private_gsd.errors import BudgetError, GsdError, ProjectionError, SchemaError, require
 from private_gsd.measurements.measurements import measure
@@ -55,7 +56,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from private_gsd.counting.exact import ExactCounts, QueryErrors
+    from private_gsd.counting.comparison import QueryErrors
+    from private_gsd.counting.exact import ExactCounts
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.mechanisms import Checkpoint
     from private_gsd.privacy.accountant import Accountant
