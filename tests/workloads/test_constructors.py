@@ -27,8 +27,8 @@ from private_gsd import (
 from private_gsd.counting.exact import count
 from private_gsd.errors import WorkloadError
 from private_gsd.workloads import SkippedWarning
+from private_gsd.workloads.joint_tables import cover
 from private_gsd.workloads.serialisation import dump_workload, load_workload
-from private_gsd.workloads.tables import cover
 
 SCHEMA = Schema(
     [
@@ -132,7 +132,7 @@ def test_values_on_the_upper_bound_are_counted() -> None:
         counts = count(workload, matrix)
         for group in range(workload.num_groups):
             part = counts[workload.offsets[group] : workload.offsets[group + 1]]
-            assert part.sum() == len(workload.families[0].groups[group].tables)  # type: ignore[attr-defined]
+            assert part.sum() == len(workload.families[0].marginals[group].tables)
 
 
 @pytest.mark.parametrize("values", [["f"], ["f", "m", "x"]])

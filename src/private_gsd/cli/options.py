@@ -12,7 +12,7 @@ from private_gsd.data.sources.postgres import is_address, refuse_addresses
 from private_gsd.projection import NAMES
 from private_gsd.schema import Schema
 from private_gsd.workloads import Workload, read_predicates
-from private_gsd.workloads.specs import KINDS, workload_of
+from private_gsd.workloads.specs import listed_specs, workload_of
 
 Data = Annotated[
     str,
@@ -31,7 +31,7 @@ WorkloadNames = Annotated[
     typer.Option(
         "--workload",
         help="Repeatable; by default single columns, pairs or triples, as the budget allows. "
-        + "; ".join(KINDS.values()),
+        + listed_specs(),
     ),
 ]
 QueriesFile = Annotated[

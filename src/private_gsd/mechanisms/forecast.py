@@ -14,7 +14,6 @@ from private_gsd.projection.denoising.denoise import rows_drawn
 from private_gsd.schema import Categorical
 from private_gsd.system.markup import html_table
 from private_gsd.system.memory import BASE, require_room
-from private_gsd.workloads import Conjunctions, Marginals
 
 if TYPE_CHECKING:
     from private_gsd.mechanisms.base import Mechanism
@@ -163,16 +162,11 @@ class Forecast:
         """
         looks = 0.0
         for family in self.workload.families:
-            if isinstance(family, Marginals):
-                looks += sum(len(features) for group in family.groups for features in group.tables)
-            elif isinstance(family, Conjunctions):
-                looks += 0.2 * len(family.category) * (1 + family.numbers.shape[1])
-            else:
-                looks += 0.2 * float(family.group_sizes.sum()) * len(self.workload.schema)
+            looks += family.search_cost
         # A search fits what was measured so far: where groups are selected, few of all.
         share = min(self.plan.fitted_groups / self.workload.num_groups, 1.0)
         visits = 20 * self.rows
-        if any(isinstance(family, Marginals) for family in self.workload.families):
+        if any(family.marginals for family in self.workload.families):
             visits += DENOISING_SWEEPS * self._rows_drawn
         return 0.1 * self.epochs + visits * looks * 8e-9 * share * self.epochs
 
@@ -182,9 +176,8 @@ class Forecast:
         orders = [
             len(features)
             for family in self.workload.families
-            if isinstance(family, Marginals)
-            for group in family.groups
-            for features in group.tables
+            for marginal in family.marginals
+            for features in marginal.tables
         ]
         noise = min(group.error for group in self.groups) / math.sqrt(2 / math.pi)
         return rows_drawn(noise, max(orders))

@@ -1,41 +1,30 @@
-"""Tables: the family of marginals, and how their rows are counted.
-
-Rows are counted once for each set of columns, in the finest table that all the tables of a group
-can be summed from; and several small sets are counted as one larger table, which is again summed
-afterwards.
-"""
+"""The family of marginals: tables of cells over sets of columns."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from private_gsd.errors import WorkloadError
-from private_gsd.kernels.binning import bin_codes, bin_numbers
-from private_gsd.kernels.marginals import count_tables
-from private_gsd.schema import Discrete
-from private_gsd.workloads.workload import Family
+from private_gsd.workloads.checks import require_sound
+from private_gsd.workloads.family import Family
+from private_gsd.workloads.features import Feature
+from private_gsd.workloads.joint_tables import JointTables, atoms_of, views_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
-    from private_gsd.schema import Column, Schema
-    from private_gsd.workloads.features import Feature
-    from private_gsd.workloads.workload import Neighbours, Workload
+    from private_gsd.schema import Schema
+    from private_gsd.workloads.family import Arrays, Neighbours
 
 # Tables are counted at their finest: more of such cells than this are refused, like the queries.
 FINEST_LIMIT = 2**25
-# Sets of columns are counted together up to tables of this size. Measured on all pairs of 17
-# columns and a million rows: 0.18 s alone, 0.08 s up to 1,024 cells, 0.07 s from 4,096 on.
-JOINT_CELLS = 4096
-COVER_TRIES = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -56,12 +45,20 @@ class Marginal:
 
 
 class Marginals(Family):
-    """A family of marginals."""
+    """A family of marginals, each a group.
 
-    def __init__(self, schema: Schema, groups: Iterable[Marginal]) -> None:
+    Args:
+        schema: The public schema.
+        marginals: The marginals.
+    """
+
+    name: ClassVar[str] = "marginals"
+    title: ClassVar[str] = "marginals"
+
+    def __init__(self, schema: Schema, marginals: Iterable[Marginal]) -> None:
         self.schema = schema
-        self.groups = tuple(groups)
-        finest = {views_of(group) for group in self.groups}
+        self.marginals = tuple(marginals)
+        finest = {views_of(marginal) for marginal in self.marginals}
         cells = sum(
             math.prod(atoms_of(schema.columns[view.position], view) for view in each)
             for each in finest
@@ -75,33 +72,33 @@ class Marginals(Family):
     @cached_property
     def group_sizes(self) -> NDArray[np.int64]:
         """The number of cells of each marginal."""
-        return np.array([group.size for group in self.groups], dtype=np.int64)
+        return np.array([marginal.size for marginal in self.marginals], dtype=np.int64)
 
     def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:
         """A row stands in at most one cell of each table."""
         if neighbours == "add-remove":
-            each = [float(len(group.tables)) for group in self.groups]
+            each = [float(len(marginal.tables)) for marginal in self.marginals]
         else:
-            each = [float(sum(map(_replaced, group.tables))) for group in self.groups]
+            each = [float(sum(map(_replaced, marginal.tables))) for marginal in self.marginals]
         return np.array(each)
 
     def select(self, groups: NDArray[np.int64]) -> Marginals:
         """Some of the marginals."""
-        return Marginals(self.schema, (self.groups[group] for group in groups.tolist()))
+        return Marginals(self.schema, (self.marginals[group] for group in groups.tolist()))
 
     def join(self, other: Family) -> Marginals | None:
         """Two families of marginals are counted in one go."""
         if not isinstance(other, Marginals):
             return None
-        return Marginals(self.schema, self.groups + other.groups)
+        return Marginals(self.schema, self.marginals + other.marginals)
 
     def describe(self, group: int) -> str:
         """The columns."""
-        return " x ".join(self.schema.names[place] for place in self.groups[group].positions)
+        return " x ".join(self.schema.names[place] for place in self.marginals[group].positions)
 
     def query(self, group: int, cell: int) -> str:
         """One cell of one of the marginal's tables."""
-        for table in self.groups[group].tables:
+        for table in self.marginals[group].tables:
             sizes = [feature.size for feature in table]
             if cell < math.prod(sizes):
                 cells = np.unravel_index(cell, sizes)
@@ -114,21 +111,46 @@ class Marginals(Family):
         raise IndexError(cell)
 
     @cached_property
-    def _plan(self) -> Plan:
-        return Plan(self.schema, self.groups)
+    def _joint(self) -> JointTables:
+        return JointTables(self.schema, self.marginals)
 
     def start(self) -> NDArray[np.int64]:
         """Zeros, one for each cell of the joint tables."""
-        return np.zeros(self._plan.size, dtype=np.int64)
+        return np.zeros(self._joint.size, dtype=np.int64)
 
     def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
         """Count rows in the joint tables."""
-        self._plan.count(matrix, state)
+        self._joint.count(matrix, state)
 
     def finish(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sum the joint tables down to the marginals."""
-        answers = [self._plan.answers(number, state) for number in range(len(self.groups))]
-        return np.concatenate(answers)
+        return np.concatenate(
+            [self._joint.counts_of(number, state) for number in range(len(self.marginals))]
+        )
+
+    def to_document(self) -> tuple[dict[str, Any], Arrays]:
+        """Each feature once, and the tables of each marginal as numbers of features."""
+        features: dict[Feature, int] = {}
+        groups = [
+            [[features.setdefault(f, len(features)) for f in table] for table in marginal.tables]
+            for marginal in self.marginals
+        ]
+        return {"features": [each.to_dict() for each in features], "groups": groups}, {}
+
+    @classmethod
+    def from_document(cls, schema: Schema, values: Mapping[str, Any], arrays: Arrays) -> Marginals:  # noqa: ARG003
+        """The inverse of ``to_document``."""
+        features = [Feature.from_dict(schema, each) for each in values["features"]]
+        marginals = [
+            Marginal(tuple(tuple(features[f] for f in table) for table in group))
+            for group in values["groups"]
+        ]
+        for marginal in marginals:
+            places = [tuple(feature.position for feature in table) for table in marginal.tables]
+            same = len(set(places)) == 1 and len(places[0]) > 0
+            require_sound(same, "tables of different columns")
+            require_sound(len(set(places[0])) == len(places[0]), "a column that stands twice")
+        return cls(schema, marginals)
 
 
 def _replaced(table: tuple[Feature, ...]) -> int:
@@ -137,199 +159,3 @@ def _replaced(table: tuple[Feature, ...]) -> int:
     if cells > 1:
         return 2
     return int(any(feature.has_gap for feature in table))
-
-
-@dataclass(frozen=True)
-class View:
-    """A column cut at the breaks of one group's features: each piece is an atom, null the last."""
-
-    position: int
-    breaks: tuple[float, ...]
-
-
-def views_of(group: Marginal) -> tuple[View, ...]:
-    """How a group cuts each of its columns."""
-    return tuple(
-        View(position, tuple(sorted({cut for f in set(features) for cut in f.breaks})))
-        for position, features in zip(group.positions, zip(*group.tables, strict=True), strict=True)
-    )
-
-
-def atoms_of(column: Column, view: View) -> int:
-    """How many atoms a column is cut into, its null among them."""
-    cut = len(column.values) if isinstance(column, Discrete) else len(view.breaks) + 1
-    return cut + column.nullable
-
-
-class Plan:
-    """How marginals are counted: atoms of columns, joint tables, and what to sum afterwards.
-
-    A column that several groups cut differently counts as several: a fine cut that one group needs
-    is not forced on the others.
-    """
-
-    def __init__(self, schema: Schema, groups: Sequence[Marginal]) -> None:
-        cuts = [views_of(group) for group in groups]
-        self._views = list(dict.fromkeys(view for each in cuts for view in each))
-        place = {view: number for number, view in enumerate(self._views)}
-        self._columns = [schema.columns[view.position] for view in self._views]
-        self._breaks = [np.array(view.breaks, dtype=np.float64) for view in self._views]
-        self._atoms = [atoms_of(*pair) for pair in zip(self._columns, self._views, strict=True)]
-        self._dtype = np.uint16 if max(self._atoms) <= 2**16 else np.uint32
-        self._groups = groups
-        self._sets = [tuple(place[view] for view in each) for each in cuts]
-        self._joints, self._joint_of = cover(self._sets, self._atoms, JOINT_CELLS)
-        shapes = [tuple(self._atoms[column] for column in joint) for joint in self._joints]
-        sizes = [math.prod(shape) for shape in shapes]
-        self._shapes = shapes
-        self.size = sum(sizes)
-        self._flat_columns = np.array([c for joint in self._joints for c in joint], dtype=np.int64)
-        self._strides = np.array(
-            [math.prod(shape[at + 1 :]) for shape in shapes for at in range(len(shape))],
-            dtype=np.int64,
-        )
-        lengths = [len(joint) for joint in self._joints]
-        self._starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        self._offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-
-    def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
-        """Add rows to the joint tables."""
-        atoms = np.empty((len(self._views), len(matrix)), dtype=self._dtype)
-        for number, view in enumerate(self._views):
-            values = np.ascontiguousarray(matrix[:, view.position])
-            null = self._atoms[number] - 1
-            if isinstance(self._columns[number], Discrete):
-                bin_codes(values, null, atoms[number])
-            else:
-                bin_numbers(values, self._breaks[number], null, atoms[number])
-        count_tables(
-            atoms, self._flat_columns, self._strides, self._starts, self._offsets[:-1], state
-        )
-
-    def answers(self, number: int, state: NDArray[np.int64]) -> NDArray[np.int64]:
-        """One group's cells, table after table."""
-        joint = self._joint_of[number]
-        columns = self._joints[joint]
-        table = state[self._offsets[joint] : self._offsets[joint + 1]].reshape(self._shapes[joint])
-        wanted = self._sets[number]
-        others = tuple(axis for axis, column in enumerate(columns) if column not in wanted)
-        kept = [column for column in columns if column in wanted]
-        finest = table.sum(axis=others).transpose([kept.index(column) for column in wanted])
-        # Tables that begin with the same features share the sums over them.
-        answers = []
-        path: list[tuple[Feature, NDArray[np.int64]]] = []
-        for features in self._groups[number].tables:
-            shared = 0
-            while shared < len(path) and path[shared][0] == features[shared]:
-                shared += 1
-            del path[shared:]
-            for axis in range(shared, len(features)):
-                before = path[-1][1] if path else finest
-                after = self._summed(before, axis, wanted[axis], features[axis])
-                path.append((features[axis], after))
-            answers.append(path[-1][1].ravel())
-        return np.concatenate(answers)
-
-    def _summed(
-        self, table: NDArray[np.int64], axis: int, column: int, feature: Feature
-    ) -> NDArray[np.int64]:
-        """Atoms of one axis summed to the cells of a feature."""
-        cells = feature.cells_of_atoms(self._breaks[column])
-        if len(cells) == feature.size and (cells == np.arange(feature.size)).all():
-            return table
-        parts = np.moveaxis(table, axis, 0)
-        summed = np.zeros((feature.size, *parts.shape[1:]), dtype=np.int64)
-        np.add.at(summed, cells[cells >= 0], parts[cells >= 0])
-        return np.moveaxis(summed, 0, axis)
-
-
-def cover(
-    sets: Sequence[tuple[int, ...]], atoms: Sequence[int], limit: int
-) -> tuple[list[tuple[int, ...]], list[int]]:
-    """Larger column sets that contain all given ones, none with more than ``limit`` cells.
-
-    A greedy choice: begin with a set that is not covered yet, and as long as the table stays small
-    add the column that covers most more sets for its size. After so many tries (a few seconds)
-    the sets that are left stay alone: they are counted as well, only slower.
-
-    Returns:
-        The larger sets (a given set that is too large stays alone), and for each given set which
-        of them contains it.
-    """
-    left = {frozenset(each) for each in sets}
-    sizes = sorted({len(each) for each in left})
-    columns = sorted({column for each in left for column in each})
-    tries = COVER_TRIES
-    joints: list[tuple[int, ...]] = []
-    found: dict[frozenset[int], int] = {}
-    for begin in sets:
-        if frozenset(begin) not in left:
-            continue
-        joint = set(begin)
-        cells = math.prod(atoms[column] for column in joint)
-        covered = {frozenset(begin)}
-        left -= covered
-        while left and tries > 0:
-            best: tuple[float, int, set[frozenset[int]]] | None = None
-            for column in columns:
-                if column in joint or cells * atoms[column] > limit:
-                    continue
-                more = set()
-                for size in sizes:
-                    tries -= math.comb(len(joint), size - 1)
-                    for rest in itertools.combinations(joint, size - 1):
-                        each = frozenset((*rest, column))
-                        if each in left:
-                            more.add(each)
-                score = len(more) / math.log(atoms[column] + 1)
-                if more and (best is None or score > best[0]):
-                    best = score, column, more
-            if best is None:
-                break
-            _, column, more = best
-            joint.add(column)
-            cells *= atoms[column]
-            covered |= more
-            left -= more
-        found |= dict.fromkeys(covered, len(joints))
-        joints.append(tuple(sorted(joint)))
-    return joints, [found[frozenset(each)] for each in sets]
-
-
-class Asked(NamedTuple):
-    """One table of a marginal: its features, its group, and the number of its first query."""
-
-    features: tuple[Feature, ...]
-    group: int
-    query: int
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """How many cells each feature has."""
-        return tuple(feature.size for feature in self.features)
-
-    @property
-    def size(self) -> int:
-        """The number of its cells."""
-        return math.prod(self.shape)
-
-    def of(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Its cells among the answers to all queries; a view."""
-        return answers[self.query : self.query + self.size].reshape(self.shape)
-
-
-def tables_asked(workload: Workload) -> list[Asked]:
-    """The tables of all marginals in a workload."""
-    found = []
-    group = 0
-    for family in workload.families:
-        if not isinstance(family, Marginals):
-            group += len(family.group_sizes)
-            continue
-        for marginal in family.groups:
-            query = int(workload.offsets[group])
-            for features in marginal.tables:
-                found.append(Asked(features, group, query))
-                query += found[-1].size
-            group += 1
-    return found

@@ -35,7 +35,8 @@ from private_gsd.measurements.measurements import Measurements
 from private_gsd.projection.denoising.gibbs import Chains
 from private_gsd.projection.denoising.latent_classes import Kinds
 from private_gsd.workloads import Marginals, Workload
-from private_gsd.workloads.tables import Marginal, tables_asked
+from private_gsd.workloads.layout import tables_asked
+from private_gsd.workloads.tables import Marginal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from private_gsd.projection.genetic.config import GeneticSearch
     from private_gsd.projection.watch import Watch
     from private_gsd.workloads.features import Feature
-    from private_gsd.workloads.tables import Asked
+    from private_gsd.workloads.layout import Asked
 
     Shares = NDArray[np.float64]
     Features = tuple[Feature, ...]
@@ -110,7 +111,7 @@ class Denoising:
         cls, measured: Measurements, config: GeneticSearch, seed: int, threads: int, watch: Watch
     ) -> Denoising | None:
         """A denoising, if there are marginals, and noise on them that the table could fit."""
-        some = any(isinstance(family, Marginals) for family in measured.workload.families)
+        some = any(family.marginals for family in measured.workload.families)
         if not some or config.generations == 0:
             return None
         if _noise(_marginals(measured)) * min(config.rows, ROWS[1]) < 1:
@@ -120,7 +121,7 @@ class Denoising:
     @staticmethod
     def prepare(measured: Measurements) -> None:
         """Compile what any denoising of such measurements needs, or load what was compiled."""
-        if any(isinstance(family, Marginals) for family in measured.workload.families):
+        if any(family.marginals for family in measured.workload.families):
             known = np.ones(len(measured.workload.schema), dtype=np.bool_)
             Chains(_marginals(measured), 1, 0, known).prepare()
 
@@ -216,10 +217,7 @@ def _order(tables: Sequence[Asked]) -> int:
 def _asked_by_marginals(workload: Workload) -> NDArray[np.bool_]:
     """For every query, whether it is a marginal's."""
     return np.concatenate(
-        [
-            np.full(family.group_sizes.sum(), isinstance(family, Marginals))
-            for family in workload.families
-        ]
+        [np.full(family.size, bool(family.marginals)) for family in workload.families]
     )
 
 
@@ -227,11 +225,11 @@ def _marginals(measured: Measurements) -> Measurements:
     """The marginals alone, of a schema without rules."""
     families = measured.workload.families
     groups = np.concatenate(
-        [np.full(len(family.group_sizes), isinstance(family, Marginals)) for family in families]
+        [np.full(len(family.group_sizes), bool(family.marginals)) for family in families]
     )
     schema = replace(measured.workload.schema, constraints=())
     furthest = LARGEST * float(measured.n_records)
-    marginals = [each for f in families if isinstance(f, Marginals) for each in f.groups]
+    marginals = [each for family in families for each in family.marginals]
     return Measurements(
         Workload(schema, (Marginals(schema, marginals),)),
         np.clip(measured.counts[_asked_by_marginals(measured.workload)], -furthest, furthest),
