@@ -117,7 +117,7 @@ class Conjunctions(Family):
     @property
     def search_cost(self) -> float:
         """A visit looks at the queries whose columns it edits."""
-        return QUERY_COST * len(self.category) * (1 + self.numbers.shape[1])
+        return float(QUERY_COST * len(self.category) * (1 + self.numbers.shape[1]))
 
     @cached_property
     def _order(self) -> NDArray[np.int64]:
