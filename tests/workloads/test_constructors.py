@@ -305,7 +305,7 @@ def test_fine_cuts_of_one_group_are_not_forced_on_others() -> None:
         schema, 2, 5, categorical=0
     )
     [family] = workload.families
-    assert family._plan.size <= 2 * 2**14 + 4096 * 2  # type: ignore[attr-defined]
+    assert family._joint.size <= 2 * 2**14 + 4096 * 2  # type: ignore[attr-defined]
     matrix = np.random.default_rng(0).random((500, 2))
     pairs = workloads.tree_marginals(schema, 2, 5, categorical=0)
     np.testing.assert_array_equal(count(workload, matrix)[-pairs.size :], count(pairs, matrix))

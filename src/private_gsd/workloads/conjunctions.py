@@ -116,7 +116,7 @@ class Conjunctions(Family):
 
     @property
     def search_cost(self) -> float:
-        """A visit looks at the queries whose columns it edits."""
+        """An edit looks at the queries of its column alone."""
         return float(QUERY_COST * len(self.category) * (1 + self.numbers.shape[1]))
 
     @cached_property

@@ -7,26 +7,23 @@ name it in a text such as ``prefix:1000``, a line in ``specs.SPECS``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from private_gsd.errors import WorkloadError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
     from private_gsd.schema import Schema
     from private_gsd.workloads.layout import QueryLayout
     from private_gsd.workloads.tables import Marginal
 
-    Arrays = Mapping[str, NDArray[Any]]
-
+Arrays = Mapping[str, NDArray[Any]]
 Neighbours = Literal["replace-one", "add-remove"]
 
-# How much longer the search looks at a table of a marginal than at a single query.
+# What a column of a single query costs the search, where a column of a table costs 1.
 QUERY_COST = 0.2
 
 
@@ -146,7 +143,7 @@ class Family(ABC):
 
     @property
     def search_cost(self) -> float:
-        """What one visit of the search to a row costs, where a table of a single column costs 1."""
+        """What the search spends on these queries, where a table of a single column costs 1."""
         if self.marginals:
             tables = (table for marginal in self.marginals for table in marginal.tables)
             return float(sum(len(features) for features in tables))
