@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from private_gsd.synthesis.sampling import FewAlikeWarning as FewAlikeWarning
     from private_gsd.synthesis.sweep import Sweep as Sweep
     from private_gsd.synthesis.synthesizer import Synthesizer as Synthesizer
-    from private_gsd.workloads.marginals import SkippedWarning as SkippedWarning
+    from private_gsd.workloads.marginal_constructors import SkippedWarning as SkippedWarning
 
 __version__ = "0.1.0"
 
@@ -95,7 +95,7 @@ _NAMES = {
         "synthesis.sampling": "FewAlikeWarning",
         "synthesis.sweep": "Sweep",
         "synthesis.synthesizer": "Synthesizer",
-        "workloads.marginals": "SkippedWarning",
+        "workloads.marginal_constructors": "SkippedWarning",
     }.items()
     for name in names.split()
 }

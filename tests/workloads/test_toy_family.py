@@ -119,11 +119,13 @@ def test_a_release_of_them(tmp_path: Path) -> None:
         projector=GeneticSearch(denoise=False),
         rows=100,
     )
-    forecast = synth.plan(table)
+    forecast = synth.plan(table, ledger=tmp_path / "ledger.db")
     assert forecast.groups[0].name == "parity of a, b"
     assert forecast.seconds > 0
     synth.fit(table, release=tmp_path / "release")
-    release = Release.open(tmp_path / "release")
+    release = Release(tmp_path / "release")
     assert isinstance(release.workload.families[0], Parities)
-    found = evaluate(release, table, targets=[])
+    found = evaluate(
+        synth.sample(100), table, schema=SCHEMA, workload=release.workload, targets=[], sample=500
+    )
     assert any(group.name == "parity of a, b" for group in found.errors.groups)

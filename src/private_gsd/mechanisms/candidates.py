@@ -16,7 +16,7 @@ from private_gsd.projection.atoms import Atoms
 from private_gsd.projection.denoising.chow_liu import Trees
 from private_gsd.workloads import Marginals, Workload
 from private_gsd.workloads.layout import tables_asked
-from private_gsd.workloads.tables import Marginal
+from private_gsd.workloads.marginals import Marginal
 
 if TYPE_CHECKING:
     from private_gsd.workloads.features import Feature

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 from private_gsd.workloads.conjunctions import Conjunctions
 from private_gsd.workloads.functions import Functions
 from private_gsd.workloads.halfspaces import Halfspaces
+from private_gsd.workloads.marginals import Marginals
 from private_gsd.workloads.predicates import Predicates
 from private_gsd.workloads.sums import Sums
-from private_gsd.workloads.tables import Marginals
 
 if TYPE_CHECKING:
     from private_gsd.workloads.family import Family

@@ -18,7 +18,7 @@ from private_gsd.errors import WorkloadError
 if TYPE_CHECKING:
     from private_gsd.schema import Schema
     from private_gsd.workloads.layout import QueryLayout
-    from private_gsd.workloads.tables import Marginal
+    from private_gsd.workloads.marginals import Marginal
 
 Arrays = Mapping[str, NDArray[Any]]
 Neighbours = Literal["replace-one", "add-remove"]

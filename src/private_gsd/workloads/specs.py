@@ -8,7 +8,7 @@ from private_gsd.errors import WorkloadError, did_you_mean
 from private_gsd.schema import Discrete, Numeric
 from private_gsd.workloads.conjunctions import random_prefixes
 from private_gsd.workloads.halfspaces import random_halfspaces
-from private_gsd.workloads.marginals import categorical_marginals, tree_marginals
+from private_gsd.workloads.marginal_constructors import categorical_marginals, tree_marginals
 from private_gsd.workloads.sums import sums
 
 if TYPE_CHECKING:

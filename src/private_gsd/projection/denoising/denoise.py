@@ -36,7 +36,7 @@ from private_gsd.projection.denoising.gibbs import Chains
 from private_gsd.projection.denoising.latent_classes import Kinds
 from private_gsd.workloads import Marginals, Workload
 from private_gsd.workloads.layout import tables_asked
-from private_gsd.workloads.tables import Marginal
+from private_gsd.workloads.marginals import Marginal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
