@@ -15,7 +15,8 @@ import pytest
 
 from private_gsd import Boolean, Categorical, Measurements, Schema, Sweep, Synthesizer, datasets
 from private_gsd import workloads as asked
-from private_gsd.counting.exact import count, query_errors
+from private_gsd.counting.comparison import query_errors
+from private_gsd.counting.exact import count
 from private_gsd.errors import BudgetError, LedgerError, MeasurementError, WorkloadError
 from private_gsd.mechanisms import Mechanism, is_picky, measurable, planned_units, single_columns
 from private_gsd.mechanisms.aim import _fitting, weights_of

@@ -16,7 +16,6 @@ from private_gsd.mechanisms.base import Mechanism, Plan
 from private_gsd.mechanisms.candidates import with_pairs
 from private_gsd.mechanisms.steps import measure, project
 from private_gsd.privacy.allocation import plan_one_shot
-from private_gsd.workloads import Marginals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,8 +72,8 @@ def _upper(workload: Workload) -> NDArray[np.bool_]:
     """For each group, whether it is a marginal of three columns or more."""
     return np.concatenate(
         [
-            [len(group.positions) > 2 for group in family.groups]
-            if isinstance(family, Marginals)
+            [len(marginal.positions) > 2 for marginal in family.marginals]
+            if family.marginals
             else np.zeros(len(family.group_sizes), dtype=np.bool_)
             for family in workload.families
         ]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from private_gsd.errors import BudgetError, did_you_mean
 from private_gsd.privacy.conversions import delta_of, delta_of_gaussian
-from private_gsd.workloads.workload import Neighbours
+from private_gsd.workloads.family import Neighbours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
