@@ -23,8 +23,8 @@ from private_gsd.privacy.tradeoff import largest_powers
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from private_gsd.privacy.accounts import Account, Charge
     from private_gsd.privacy.budget import Conversion
-    from private_gsd.privacy.ledger.ledger import Account, Charge
 
 NEIGHBOURS = {
     "replace-one": "tables with the same number of rows, of which one row differs; the number of "
