@@ -16,7 +16,7 @@ from private_gsd.errors import BudgetError, WorkloadError
 from private_gsd.privacy.accountant import LedgerAccountant, LocalAccountant
 from private_gsd.privacy.budget import Conversion, RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
-from private_gsd.privacy.measuring import release_counts, release_total, select_groups
+from private_gsd.privacy.measuring import release_counts, release_n_records, select_groups
 from private_gsd.privacy.noise import InsecureSeededNoise, SecureNoise, gaussian_scale
 
 SCHEMA = datasets.census_schema().select(["sex", "age", "marital", "citizen", "income"])
@@ -81,7 +81,7 @@ def test_nothing_is_drawn_when_the_charge_is_refused() -> None:
     watch, refusing = Watch(), Watch(refuse=True)
     for act in (
         lambda: release_counts(EXACT, [0], [5], accountant=refusing, noise=watch),
-        lambda: release_total(EXACT, 5, accountant=refusing, noise=watch),
+        lambda: release_n_records(EXACT, 5, accountant=refusing, noise=watch),
         lambda: select_groups(
             EXACT, EXACT.counts / 2000, 2000, [0, 1], 1, 5, accountant=refusing, noise=watch
         ),
@@ -155,7 +155,7 @@ def test_the_ledger_keeps_its_promise_about_neighbours(tmp_path: Path) -> None:
         ledger.add_dataset("census", BUDGET, "replace-one")
         accountant = LedgerAccountant(ledger, "census", "run")
         with pytest.raises(BudgetError, match="the release for add-remove"):
-            release_total(EXACT, 5, accountant=accountant, noise=SecureNoise())
+            release_n_records(EXACT, 5, accountant=accountant, noise=SecureNoise())
         assert ledger.account("census").spent == 0
 
 
@@ -229,10 +229,10 @@ def test_one_person_moves_no_score_by_more_than_one() -> None:
 
 def test_a_measured_total() -> None:
     accountant = LocalAccountant(BUDGET, "add-remove")
-    total = release_total(EXACT, BUDGET.units, accountant=accountant, noise=SecureNoise())
+    total = release_n_records(EXACT, BUDGET.units, accountant=accountant, noise=SecureNoise())
     assert abs(total.rows - 2000) < 10 * total.scale
     assert total.private
-    tiny = release_total(EXACT, 10, accountant=Watch(), noise=InsecureSeededNoise(3))
+    tiny = release_n_records(EXACT, 10, accountant=Watch(), noise=InsecureSeededNoise(3))
     assert tiny.rows >= 1
     assert not tiny.private
 

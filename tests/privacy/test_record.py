@@ -16,9 +16,9 @@ from private_gsd.privacy.record import at_most, release_record, restated
 from private_gsd.privacy.tradeoff import largest_powers
 
 NO_CLAIMS: dict[str, Any] = {
-    "public_totals": {},
-    "outside_groups": 0,
-    "outside_private": None,
+    "public_counts": {},
+    "external_groups": 0,
+    "external_private": None,
     "derived": [],
 }
 
@@ -79,8 +79,8 @@ def test_what_a_test_can_reach_is_of_the_total_too(tmp_path: Path) -> None:
 def test_all_reasons_are_in_one_list(seeded: bool, outside: bool | None, tmp_path: Path) -> None:
     mechanism = f"discrete gaussian ({INSECURE})" if seeded else "discrete gaussian"
     ledgers = record_of(tmp_path, RhoBudget.from_epsilon(1.0, 1e-6), 0.5, mechanism)
-    claims = {**NO_CLAIMS, "outside_groups": 0 if outside is None else 3}
-    claims["outside_private"] = outside
+    claims = {**NO_CLAIMS, "external_groups": 0 if outside is None else 3}
+    claims["external_private"] = outside
     record = release_record(ledgers, claims, alone=False)
     reasons = record["not_private_because"]
     assert len(reasons) == seeded + (outside is False)
@@ -99,7 +99,7 @@ def test_records_of_an_older_version_say_what_is_true(tmp_path: Path) -> None:
     older = {key: value for key, value in record.items() if key not in new}
     older |= {"guarantee": "spent so far", "private": True}
     assert restated(older) == record
-    older["claims"] = {"outside_groups": 1, "outside_private": False}
+    older["claims"] = {"external_groups": 1, "external_private": False}
     assert restated(older)["private"] is False
 
 

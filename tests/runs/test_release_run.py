@@ -214,18 +214,18 @@ def test_what_a_run_will_need_is_held_for_it(tmp_path: Path) -> None:
             fitted(SCHEMA, 0.9, TABLE, release=tmp_path / "r", **settings)
     with Ledger(ledger, create=True) as opened:
         account = opened.account("table")
-        assert 0 < account.spent < account.held
-        assert account.remaining == account.budget.units - account.spent - account.held
+        assert 0 < account.spent < account.reserved
+        assert account.remaining == account.budget.units - account.spent - account.reserved
         assert len(open_reservations(opened, "table")) == 1
-    with pytest.raises(BudgetError, match="is held for runs not finished"):
+    with pytest.raises(BudgetError, match="is reserved for runs not finished"):
         fitted(SCHEMA, 0.5, TABLE, **settings)
     assert Synthesizer.resume(tmp_path / "r", TABLE).release_.complete
     with Ledger(ledger, create=True) as opened:
-        assert opened.account("table").held == 0
+        assert opened.account("table").reserved == 0
         assert open_reservations(opened, "table") == []
 
 
-def test_a_run_that_gave_back_what_it_held(tmp_path: Path) -> None:
+def test_a_run_whose_reservation_was_cancelled(tmp_path: Path) -> None:
     ledger = tmp_path / "l.db"
     settings = {**ADAPTIVE, "ledger": ledger, "create_ledger": True}
     with pytest.MonkeyPatch.context() as patch:
@@ -233,14 +233,14 @@ def test_a_run_that_gave_back_what_it_held(tmp_path: Path) -> None:
         with pytest.raises(Killed):
             fitted(SCHEMA, 1.0, TABLE, release=tmp_path / "r", **settings)
     with Ledger(ledger, create=True) as opened:
-        held = opened.account("table").held
+        reserved = opened.account("table").reserved
         run = Reservation(opened, "table", Release.load(tmp_path / "r").run["run"], "me")
-        assert run.cancel() == held
+        assert run.cancel() == reserved
         assert run.cancel() == 0
-        assert opened.account("table").held == 0
+        assert opened.account("table").reserved == 0
         with pytest.raises(LedgerError, match="no run 'other'"):
             Reservation(opened, "table", "other", "me").cancel()
-    with pytest.raises(LedgerError, match="has given back what it held"):
+    with pytest.raises(LedgerError, match="was cancelled; start a new run"):
         Synthesizer.resume(tmp_path / "r", TABLE)
     assert fitted(SCHEMA, 0.2, TABLE, **settings).release_.complete
 

@@ -14,7 +14,7 @@ from private_gsd.counting.exact import count, exact_counts
 from private_gsd.errors import BudgetError, WorkloadError
 from private_gsd.kernels.coordinate_search import make_edits, score_edits
 from private_gsd.mechanisms import Mechanism, adaptive_units
-from private_gsd.privacy.allocation import plan_one_shot
+from private_gsd.privacy.allocation import allocate
 from private_gsd.privacy.budget import RhoBudget
 from private_gsd.projection.objective import Objective
 from private_gsd.sql.evaluating import truth_of
@@ -125,8 +125,8 @@ def test_a_search_meets_sums() -> None:
 
 def test_sums_get_the_noise_of_counts_in_their_own_units() -> None:
     workload = workloads.categorical_marginals(SCHEMA, 1) + sums(SCHEMA, ["age"])
-    shares = plan_one_shot(workload, RhoBudget.from_epsilon(1.0, 1e-6)).shares
-    assert shares[-1].scale / STEPS == pytest.approx(shares[0].scale)
+    allocated = allocate(workload, RhoBudget.from_epsilon(1.0, 1e-6)).groups
+    assert allocated[-1].scale / STEPS == pytest.approx(allocated[0].scale)
 
 
 def test_sums_are_not_selected_adaptively() -> None:

@@ -39,7 +39,7 @@ class Selection(NamedTuple):
 
 def select_groups(
     exact: ExactCounts,
-    shares: NDArray[np.float64],
+    answers: NDArray[np.float64],
     n_records: int,
     candidates: Sequence[int],
     k: int,
@@ -51,12 +51,12 @@ def select_groups(
 ) -> Selection:
     """Select the k groups that a synthetic table answers worst, by noisy top-k.
 
-    The score of a group is its largest error, ``max |count - round(n_records · share)|``. One
+    The score of a group is its largest error, ``max |count - round(n_records · answer)|``. One
     record that is added, removed or replaced moves a count by at most one, and so the score.
 
     Args:
         exact: The exact counts.
-        shares: The answers of the synthetic table to all queries, as shares of its rows.
+        answers: The answers of the synthetic table to all queries, as fractions of its rows.
         n_records: The number of records, public or measured.
         candidates: The groups to select from.
         k: The number of groups to select.
@@ -65,10 +65,10 @@ def select_groups(
         noise: The source of noise.
         neighbours: The neighbouring relation.
     """
-    # All of this before the charge, and the shares most of all: the sensitivity of a score is one
-    # because they are shares, and rounding n_records times them cannot overflow.
+    # All of this before the charge, and the answers most of all: the sensitivity of a score is one
+    # because they are fractions, and rounding n_records times them cannot overflow.
     require_public_schema(exact, noise)
-    candidates, k, expected = _selectable(exact, shares, n_records, candidates, k)
+    candidates, k, expected = _selectable(exact, answers, n_records, candidates, k)
     scale = selection_scale(units, k)
     accountant.charge(
         units, noise_name("noisy top-k", noise), [f"{k} of {len(candidates):,} groups"], neighbours
@@ -81,7 +81,7 @@ def select_groups(
 
 def select_by_distance(
     exact: ExactCounts,
-    shares: NDArray[np.float64],
+    answers: NDArray[np.float64],
     n_records: int,
     candidates: Sequence[int],
     k: int,
@@ -96,24 +96,25 @@ def select_by_distance(
     """Select the k groups whose answers are farthest from a synthetic table's, by noisy top-k.
 
     The score of group r is ``w_r · (d_r - p_r)``. The L1 distance over the queries of the group is
-    ``d_r = Σ |count - round(n_records · share)|``; ``w_r`` is a public weight and ``p_r`` a public
+    ``d_r = Σ |count - round(n_records · answer)|``; ``w_r`` is a public weight and ``p_r`` a public
     penalty, such as the distance that noise alone would leave. Weights are whole and penalties are
     rounded, so that scores are whole numbers, and exact.
 
-    Its sensitivity. Weights, penalties, shares and ``n_records`` are the same for neighbouring
+    Its sensitivity. Weights, penalties, answers and ``n_records`` are the same for neighbouring
     datasets, and nothing else is rounded. By the triangle inequality d_r moves by no more than
     ``Σ |change of a count|``. Changes of counts are whole numbers z, for which |z| <= z²: that sum
     is at most the *squared* L2 sensitivity of the group's counts, s_r, which the workload knows
     exactly. (One table of a marginal with more than one cell: replacing one record takes one
     from a cell and adds one to another, 2; adding or removing one record, 1. A group of several
-    tables, the levels of a tree, has the sum over them.) To cut d_r off at a public number moves nothing further
-    apart. So a score moves by at most w_r · s_r, and no score of any candidate by more than the
-    largest of these, which is the sensitivity (in the largest norm) that the noise is for. It may
-    move up for one group and down for another; OpenDP's bound, ``selection_scale``, allows for it.
+    tables, the levels of a tree, has the sum over them.) To cut d_r off at a public number moves
+    nothing further apart. So a score moves by at most w_r · s_r, and no score of any candidate by
+    more than the largest of these, which is the sensitivity (in the largest norm) that the noise is
+    for. It may move up for one group and down for another; OpenDP's bound, ``selection_scale``,
+    allows for it.
 
     Args:
         exact: The exact counts.
-        shares: The answers of the synthetic table to all queries, as shares of its rows.
+        answers: The answers of the synthetic table to all queries, as fractions of its rows.
         n_records: The number of records, public or measured.
         candidates: The groups to select from.
         k: The number of groups to select.
@@ -126,7 +127,7 @@ def select_by_distance(
     """
     # All of this before the charge, as above.
     require_public_schema(exact, noise)
-    candidates, k, expected = _selectable(exact, shares, n_records, candidates, k)
+    candidates, k, expected = _selectable(exact, answers, n_records, candidates, k)
     weighed, taken = _public(len(candidates), weights, penalties)
     squares = exact.workload.squared_sensitivities(neighbours)[candidates]
     # What no neighbour can change (a table of one cell) is treated as if one could.
@@ -151,12 +152,12 @@ def select_by_distance(
 
 def _selectable(
     exact: ExactCounts,
-    shares: NDArray[np.float64],
+    answers: NDArray[np.float64],
     n_records: int,
     candidates: Sequence[int],
     k: int,
 ) -> tuple[list[int], int, NDArray[np.int64]]:
-    """The checked candidates and their number to select, and the counts that the shares mean."""
+    """The checked candidates and their number to select, and the counts that the answers mean."""
     numbers: list[int] = group_numbers(candidates, exact.workload.num_groups).tolist()
     if (exact.workload.units != 1).any():
         raise BudgetError(
@@ -165,10 +166,10 @@ def _selectable(
         )
     k = whole("k", k, 1, len(numbers))
     n_records = whole("n_records", n_records, 1, MAX_RECORDS)
-    shares = np.asarray(shares, dtype=np.float64)
-    if shares.shape != exact.counts.shape or not ((shares >= 0) & (shares <= 1)).all():
-        raise BudgetError("shares must be one number from 0 to 1 for every query")
-    return numbers, k, np.rint(shares * n_records).astype(np.int64)
+    answers = np.asarray(answers, dtype=np.float64)
+    if answers.shape != exact.counts.shape or not ((answers >= 0) & (answers <= 1)).all():
+        raise BudgetError("answers must be one number from 0 to 1 for every query")
+    return numbers, k, np.rint(answers * n_records).astype(np.int64)
 
 
 def _public(

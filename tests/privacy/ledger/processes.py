@@ -55,7 +55,7 @@ def race(pair: list[Worker], **command: object) -> list[dict[str, Any]]:
     """Give all workers the same command, to be run at the same moment."""
     line = json.dumps({**command, "start": time.monotonic() + 0.002})
     for worker in pair:
-        worker.tell(line)
+        worker.say(line)
     return [worker.hear() for worker in pair]
 
 

@@ -132,10 +132,10 @@ def require_one_noise(
     """
     query = "SELECT 1 FROM charges WHERE dataset = ? AND (instr(mechanism, ?) > 0) <> ?"
     if connection.execute(query, (dataset, INSECURE, seeded)).fetchone() is not None:
-        has, asked = ("without", "from") if seeded else ("from", "without")
+        has, other = ("without", "from") if seeded else ("from", "without")
         raise BudgetError(
             f"{path}: dataset {dataset!r} has charges for noise {has} a seed, and takes "
-            f"none for noise {asked} a seed: what was promised of it would become false. Use "
+            f"none for noise {other} a seed: what was promised of it would become false. Use "
             "another dataset for tests"
         )
 

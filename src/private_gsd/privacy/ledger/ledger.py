@@ -1,4 +1,4 @@
-"""Ledger: what may be disclosed about any row of a dataset in total, and every charge against it.
+"""Ledger: what may be disclosed about any record of a dataset in total, and every charge to it.
 
 A ledger is one SQLite file. A charge is on the disk before the noisy value it pays for is drawn: a
 run that dies in between has paid for nothing, and never the other way round. Whether a charge fits
@@ -138,17 +138,17 @@ class Ledger:
 
     def add_dataset(self, name: str, budget: RhoBudget, neighbours: str = "replace-one") -> Account:
         """Give a dataset its total budget. Its terms stand for ever; the same again is no error."""
-        asked = Account(name, budget, neighbours)
+        new = Account(name, budget, neighbours)
         with self.transaction("IMMEDIATE") as connection:
             known = find_account(connection, name)
             if known is None:
-                add_account(connection, asked)
+                add_account(connection, new)
         if known is None:
-            return asked
+            return new
         if (known.budget, known.neighbours) != (budget, neighbours):
             raise LedgerError(
                 f"{self.path}: dataset {name!r} is there already, with {known.terms}; its terms "
-                f"cannot become {asked.terms}, since what was released under them stays released"
+                f"cannot become {new.terms}, since what was released under them stays released"
             )
         return known
 
