@@ -24,7 +24,7 @@ SMALL: dict[str, Any] = {"rows": 20, "threads": 1, "workload": ["categorical:1"]
 @pytest.fixture(autouse=True)
 def _forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No fit of another test; and warnings as errors, also those that other tests ignore."""
-    monkeypatch.setattr(uncounted, "_FITS", [])
+    monkeypatch.setattr(uncounted, "COUNTED", [])
     with warnings.catch_warnings():
         warnings.simplefilter("error", gsd.UncountedWarning)
         yield

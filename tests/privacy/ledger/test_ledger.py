@@ -140,7 +140,7 @@ def test_a_privacy_record(path: Path) -> None:
         "with rho = 0.25, which is the total of the dataset's account",
         f"epsilon = {epsilon_of(0.25, 1e-6)!r} and delta = 1e-06",
         "What is spent so far, rho = 0.0625, is accounting, and no guarantee",
-        "one has all rows of the other and one more",
+        "one has all records of the other and one more",
     ):
         assert words in record["guarantee"]
 
