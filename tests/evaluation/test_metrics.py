@@ -22,7 +22,7 @@ from private_gsd.evaluation.metrics.k_marginals import kmarginal
 from private_gsd.evaluation.metrics.model_features import Features
 from private_gsd.evaluation.metrics.nearness import occurs
 from private_gsd.evaluation.metrics.propensity import propensity
-from private_gsd.evaluation.rows import Rows, read_rows, take
+from private_gsd.evaluation.table_sample import TableSample, sample_table, take
 from private_gsd.kernels.nearest import nearest_rows
 from tests.evaluation.tables import SCHEMA, census, matrix_of
 
@@ -30,9 +30,9 @@ stats = pytest.importorskip("scipy.stats")
 RNG = np.random.default_rng(0)
 
 
-def rows_of(matrix: np.ndarray) -> Rows:
+def rows_of(matrix: np.ndarray) -> TableSample:
     none = np.empty(0, dtype=np.int64)
-    return Rows(matrix, len(matrix), np.isnan(matrix).sum(axis=0), none, none)
+    return TableSample(matrix, len(matrix), np.isnan(matrix).sum(axis=0), none, none)
 
 
 @given(st.lists(st.integers(0, 9), min_size=1), st.lists(st.integers(0, 9), min_size=1))
@@ -130,7 +130,7 @@ def test_kmarginal_of_columns_with_many_values() -> None:
 
 
 def test_kmarginal_names_the_part_that_scores_alike() -> None:
-    rows = read_rows(census(2000), SCHEMA, limit=10_000)
+    rows = sample_table(census(2000), SCHEMA, limit=10_000)
     found = kmarginal(SCHEMA, rows, rows_of(take(rows.sample, 400, 9)))
     assert found.like in (0.1, 0.2, 0.3)
     assert [score for _, score in found.subsamples] == sorted(
@@ -204,7 +204,7 @@ def test_rows_that_occur() -> None:
 
 
 def test_propensity_of_one_population_is_about_one() -> None:
-    rows = [rows_of(read_rows(census(3000, seed), SCHEMA, limit=3000).sample) for seed in (1, 2)]
+    rows = [rows_of(sample_table(census(3000, seed), SCHEMA, limit=3000).sample) for seed in (1, 2)]
     found = propensity(SCHEMA, *rows)
     assert found is not None
     assert 0.5 < found.ratio < 2
@@ -256,7 +256,7 @@ def test_cells() -> None:
 def test_a_sample_is_uniform_and_counts_are_of_all_rows() -> None:
     schema = Schema([Integer("n", lower=0, upper=200_000)])
     table = pd.DataFrame({"n": np.arange(150_000)})
-    rows = read_rows(table, schema, limit=1000, seed=3)
+    rows = sample_table(table, schema, limit=1000, seed=3)
     assert rows.total == 150_000
     assert len(rows.sample) == 1000
     assert len(np.unique(rows.sample)) == 1000

@@ -15,7 +15,7 @@ import pytest
 import private_gsd as gsd
 from private_gsd import Categorical, Integer, Schema
 from private_gsd.evaluation import evaluate, release_page
-from private_gsd.evaluation.report.figures import Series, bars, heat_map, histogram
+from private_gsd.evaluation.report.drawings import Series, bars, heat_map, histogram
 from private_gsd.privacy.record import at_most
 from private_gsd.system.markup import Markup, escape, html_table
 from tests.evaluation.tables import HOSTILE, SCHEMA, check_page, parts
