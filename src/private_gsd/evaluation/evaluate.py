@@ -48,7 +48,7 @@ def evaluate(
     targets: Sequence[str] | None = None,
     on_invalid: OnInvalid | None = None,
     sample: int = SAMPLE,
-    seed: int = 0,
+    random_state: int = 0,
     progress: bool | Progress = False,
 ) -> Evaluation:
     """Compare a synthetic table with the real one. The result is confidential.
@@ -67,14 +67,14 @@ def evaluate(
             the release did.
         sample: The largest number of rows of a table that is sampled for everything but exact
             counts, nulls and broken rules.
-        seed: The seed of sampling and training.
+        random_state: The seed of sampling and training.
         progress: True for a bar in terminals and notebooks, or a function of (what, done, total).
     """
     require("sklearn", what="Evaluation", extra="evaluation")
     release = synthetic if isinstance(synthetic, Release) else None
     known = _schema(schema, release)
     sample = whole("sample", sample, 100, 10_000_000)
-    seed = whole("seed", seed, 0, 2**31 - 2)
+    seed = whole("random_state", random_state, 0, 2**31 - 2)
     for target in targets or ():
         if target not in known:
             hint = did_you_mean(target, known.names)
@@ -176,7 +176,7 @@ def _compare(
         ),
         privacy=privacy,
         name=name,
-        seed=seed,
+        random_state=seed,
     )
 
 

@@ -78,7 +78,7 @@ class Evaluation:
         rules: Each rule of the schema, and the shares of real and synthetic rows that break it.
         privacy: The privacy record of the release; None for a table without a release.
         name: The name of what was evaluated.
-        seed: The seed of sampling and training.
+        random_state: The seed of sampling and training.
     """
 
     schema: Schema
@@ -93,7 +93,7 @@ class Evaluation:
     rules: tuple[tuple[str, float, float], ...]
     privacy: dict[str, Any] | None
     name: str
-    seed: int
+    random_state: int
 
     def __repr__(self) -> str:
         return f"<Evaluation of {self.name}: not for publication>"

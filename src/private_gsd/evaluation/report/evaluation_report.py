@@ -229,7 +229,7 @@ def _method(found: Evaluation) -> Markup:
         lines.append(
             f"Attacks used {synthetic:,} synthetic, {train:,} real and {holdout:,} held-out rows."
         )
-    lines.append(f"The seed of sampling and training is {found.seed}.")
+    lines.append(f"The seed of sampling and training is {found.random_state}.")
     items = "".join(f"<li>{escape(line)}</li>" for line in lines)
     return Markup(f"<ul>{items}</ul>")
 
