@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from private_gsd.data.sources.frames import Table, first_line
 from private_gsd.data.sources.restoring import to_arrow
+from private_gsd.data.sources.table import Table, first_line
 from private_gsd.errors import SourceError, UnreadableError, require
 
 if TYPE_CHECKING:
@@ -25,7 +25,14 @@ class SparkFrame(Table):
         frame: The frame.
     """
 
+    reads = "a Spark DataFrame"
     name = "the Spark DataFrame"
+
+    @classmethod
+    def accepts(cls, data: Any) -> bool:
+        """Whether it is a Spark DataFrame."""
+        module = type(data).__module__
+        return module.startswith("pyspark.sql.") and hasattr(data, "mapInArrow")
 
     def __init__(self, data: Any) -> None:
         self.frame = data
