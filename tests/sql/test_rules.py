@@ -28,6 +28,8 @@ from private_gsd.workloads.programs import cut_columns
 from tests.sql.people import SCHEMA
 from tests.workloads.random_sql import predicates_of
 
+pytestmark = pytest.mark.worker("large")
+
 SETS = [frozenset(each) for each in ({0}, {1}, {2}, {0, 1}, {1, 2}, {0, 2})]
 WARD = Schema(
     [

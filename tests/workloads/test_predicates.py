@@ -34,6 +34,8 @@ from private_gsd.workloads.predicates import disjoint, most_at_once
 from tests.sql.people import SCHEMA
 from tests.workloads.random_sql import leaf, predicates_of
 
+pytestmark = pytest.mark.worker("large")
+
 CENSUS = datasets.census_schema()
 
 

@@ -27,6 +27,8 @@ from tests.sql.people import SCHEMA
 from tests.sql.test_rules import rows_of
 from tests.workloads.random_sql import predicates_of
 
+pytestmark = pytest.mark.worker("large")
+
 QUERIES = [
     [Part(1, "age")],
     [Part(1, "pay", "job = 'a' OR age > 40")],

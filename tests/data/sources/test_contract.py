@@ -44,9 +44,10 @@ from private_gsd.workloads import (
 )
 from private_gsd.workloads.sums import Part
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:PySpark does not yet fully support pandas:FutureWarning"
-)
+pytestmark = [
+    pytest.mark.worker("engines"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
 
 SCHEMA = datasets.census_schema()
 TABLE = datasets.census(3000, seed=4)

@@ -1,4 +1,4 @@
-"""Spark: counted where the rows are, whatever happens to a task, and given back in its own frames."""
+"""Spark: counted where the rows are, whatever happens to a task, and given back as a frame."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from private_gsd.errors import DataError, SourceError
 from private_gsd.workloads import tree_marginals
 from tests.data.sources.test_contract import SCHEMA, TABLE, WORKLOAD
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:PySpark does not yet fully support pandas:FutureWarning"
-)
+pytestmark = [
+    pytest.mark.worker("engines"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
 
 
 @pytest.mark.parametrize("came", [pa.int16(), pa.float64()])
