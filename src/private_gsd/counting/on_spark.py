@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from private_gsd.data.encoding import Problems
 from private_gsd.data.sources.spark import quoted, zone_of
-from private_gsd.data.sources.table import slices
+from private_gsd.data.sources.source_table import slices
 from private_gsd.errors import DataError
 
 if TYPE_CHECKING:

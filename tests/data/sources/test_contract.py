@@ -31,8 +31,8 @@ from private_gsd.data.sources.pandas_frames import PandasFrame
 from private_gsd.data.sources.parquet_files import ParquetFiles
 from private_gsd.data.sources.polars_frames import PolarsFrame
 from private_gsd.data.sources.postgres import PostgresTable
+from private_gsd.data.sources.source_table import SourceTable
 from private_gsd.data.sources.spark import SparkFrame
-from private_gsd.data.sources.table import Table
 from private_gsd.errors import DataError, SourceError
 from private_gsd.workloads import (
     Sums,
@@ -107,7 +107,7 @@ class Made:
 
 
 # What makes a table for each source; a new source needs a line here, too.
-MAKERS: dict[type[Table], Callable[[Made, pa.Table], Any]] = {
+MAKERS: dict[type[SourceTable], Callable[[Made, pa.Table], Any]] = {
     ArrowTable: Made.memory,
     ArrowDataset: Made.dataset,
     CsvFiles: Made.csv,
@@ -137,7 +137,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
 @pytest.fixture(params=SOURCES, ids=lambda source: source.__name__)
 def kind(request: pytest.FixtureRequest, made: Made) -> Callable[[pa.Table], Any]:
     """What makes a table that a source of the registry reads."""
-    source: type[Table] = request.param
+    source: type[SourceTable] = request.param
     assert source in MAKERS, f"a maker for {source.__name__} is missing in MAKERS"
 
     def make(table: pa.Table) -> Any:
@@ -158,7 +158,7 @@ def test_the_same_counts(kind: Callable[[pa.Table], Any]) -> None:
     expected = exact_counts(WORKLOAD, TABLE)
     data = kind(TABLE)
     found = exact_counts(WORKLOAD, data)
-    assert found.rows == expected.rows == 3000
+    assert found.n_records == expected.n_records == 3000
     np.testing.assert_array_equal(found.counts, expected.counts)
     assert open_source(data, SCHEMA).count() == 3000
 
@@ -259,10 +259,10 @@ def test_a_release_of_every_kind(kind: Callable[[pa.Table], Any]) -> None:
     """The same seeded noise gives the same table, wherever the data was."""
     schema = SCHEMA.select(["sex", "age", "marital", "interviewed_at", "income"])
     table = TABLE.select(schema.names)
-    settings: dict[str, Any] = {"rows": 50, "insecure_noise_seed": 1, "threads": 1}
-    expected = Synthesizer(schema, 1.0, **settings).fit(table).release.synthetic
-    synth = Synthesizer(schema, 1.0, **settings).fit(kind(table))
-    assert synth.release.synthetic.equals(expected)
+    synth = Synthesizer(schema, 1.0, rows=50, threads=1)
+    expected = synth.fit(table, insecure_noise_seed=1).release_.synthetic
+    synth.fit(kind(table), insecure_noise_seed=1)
+    assert synth.release_.synthetic.equals(expected)
     back = synth.sample()
     assert list(back.columns if hasattr(back, "dtypes") else back.column_names) == list(
         schema.names

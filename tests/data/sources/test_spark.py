@@ -35,7 +35,7 @@ def test_spark_gives_back_the_types_of_the_schema(spark: Any, came: pa.DataType)
     schema = SCHEMA.select(["sex", "age", "interviewed_at", "income", "citizen"])
     table = TABLE.select(schema.names).set_column(1, "age", TABLE["age"].cast(came))
     frame = spark.createDataFrame(table.select(list(reversed(schema.names))))
-    given = Synthesizer(schema, 5.0, rows=40, insecure_noise_seed=1).fit(frame)
+    given = Synthesizer(schema, 5.0, rows=40).fit(frame, insecure_noise_seed=1)
     back = given.sample()
     assert [(each.name, each.dataType.simpleString(), each.nullable) for each in back.schema] == [
         ("sex", "string", False),
@@ -47,8 +47,8 @@ def test_spark_gives_back_the_types_of_the_schema(spark: Any, came: pa.DataType)
     assert back.count() == 40
     # As the session's clock shows them, which collect() would not give.
     moments = [row["at"] for row in back.selectExpr("CAST(interviewed_at AS STRING) at").collect()]
-    told = given.release.synthetic["interviewed_at"].to_pylist()
-    assert moments == [str(moment) for moment in told]
+    expected = given.release_.synthetic["interviewed_at"].to_pylist()
+    assert moments == [str(moment) for moment in expected]
 
 
 def test_a_spark_task_that_dies_is_counted_once(spark: Any, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_spark_task_that_dies_is_counted_once(spark: Any, tmp_path: Path) -> N
     finally:
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
     assert mark.exists()
-    assert found.rows == 3000
+    assert found.n_records == 3000
     np.testing.assert_array_equal(found.counts, exact_counts(WORKLOAD, table).counts)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from private_gsd.data.sources.table import Table, module_of, readable, slices
+from private_gsd.data.sources.source_table import SourceTable, module_of, readable, slices
 from private_gsd.errors import SourceError
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset  # at run time it would bring pandas along
 
 
-class ArrowTable(Table):
+class ArrowTable(SourceTable):
     """A PyArrow table or record batch, or anything that speaks the Arrow stream protocol."""
 
     reads = "an Arrow table or anything with __arrow_c_stream__"
@@ -54,7 +54,7 @@ class ArrowTable(Table):
                 yield from slices(batch.select(columns), batch_rows)
 
 
-class ArrowDataset(Table):
+class ArrowDataset(SourceTable):
     """A PyArrow dataset."""
 
     reads = "a PyArrow dataset"

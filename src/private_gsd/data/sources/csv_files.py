@@ -21,7 +21,7 @@ import duckdb
 import pyarrow as pa
 
 from private_gsd.data.sources.files import FileTable
-from private_gsd.data.sources.table import require_columns
+from private_gsd.data.sources.source_table import require_columns
 from private_gsd.errors import SourceError, UnreadableError
 
 if TYPE_CHECKING:

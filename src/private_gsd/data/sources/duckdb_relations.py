@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 
 from private_gsd.data.sources.restoring import to_arrow
-from private_gsd.data.sources.table import Table, first_line, quote_name
+from private_gsd.data.sources.source_table import SourceTable, first_line, quote_name
 from private_gsd.errors import UnreadableError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
 
 
-class DuckdbRelation(Table):
+class DuckdbRelation(SourceTable):
     """A DuckDB relation; while it is read, its connection can do nothing else."""
 
     reads = "a DuckDB relation"

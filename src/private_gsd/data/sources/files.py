@@ -7,7 +7,7 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from private_gsd.data.sources.table import Table
+from private_gsd.data.sources.source_table import SourceTable
 from private_gsd.errors import SourceError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Files(NamedTuple):
     schema: Schema | None
 
 
-class FileTable(Table):
+class FileTable(SourceTable):
     """A table in one or several files of a sort.
 
     Attributes:

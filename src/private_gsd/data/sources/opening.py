@@ -17,11 +17,11 @@ from private_gsd.data.sources.spark import SparkFrame
 from private_gsd.errors import SourceError
 
 if TYPE_CHECKING:
-    from private_gsd.data.sources.table import Table
+    from private_gsd.data.sources.source_table import SourceTable
     from private_gsd.schema import Schema
 
 # The first that accepts an object reads it; the last accepts whatever speaks Arrow's protocol.
-SOURCES: tuple[type[Table], ...] = (
+SOURCES: tuple[type[SourceTable], ...] = (
     CsvFiles,
     ParquetFiles,
     PostgresTable,
@@ -34,7 +34,7 @@ SOURCES: tuple[type[Table], ...] = (
 )
 
 
-def open_table(data: Any, schema: Schema | None) -> Table:
+def open_table(data: Any, schema: Schema | None) -> SourceTable:
     """What the user gave as a table.
 
     Args:

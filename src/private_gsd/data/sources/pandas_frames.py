@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from private_gsd.data.sources.object_values import values_as_text
 from private_gsd.data.sources.restoring import to_pandas
-from private_gsd.data.sources.table import Table, first_line, module_of
+from private_gsd.data.sources.source_table import SourceTable, first_line, module_of
 from private_gsd.errors import UnreadableError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
 
 
-class PandasFrame(Table):
+class PandasFrame(SourceTable):
     """A pandas data frame; its index is no column and is left out."""
 
     reads = "a pandas DataFrame"

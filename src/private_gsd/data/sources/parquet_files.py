@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from private_gsd.data.sources.files import FileTable
-from private_gsd.data.sources.table import first_line, require_columns
+from private_gsd.data.sources.source_table import first_line, require_columns
 from private_gsd.errors import SourceError, UnreadableError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from private_gsd.data.sources.restoring import to_polars
-from private_gsd.data.sources.table import Table, module_of, readable, slices
+from private_gsd.data.sources.source_table import SourceTable, module_of, readable, slices
 from private_gsd.errors import require
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
 
 
-class PolarsFrame(Table):
+class PolarsFrame(SourceTable):
     """A Polars data frame or lazy frame; a lazy one is collected in batches."""
 
     reads = "a Polars DataFrame or LazyFrame"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from private_gsd.data.sources.table import Table, quote_name, slices
+from private_gsd.data.sources.source_table import SourceTable, quote_name, slices
 from private_gsd.errors import SourceError, UnreadableError, require
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class PostgresQuery:
             raise UnreadableError(f"{self.name}: cannot be read: {message}") from None
 
 
-class PostgresTable(Table):
+class PostgresTable(SourceTable):
     """The result of a query."""
 
     reads = "a PostgresQuery"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from private_gsd.data.sources.table import Table
+    from private_gsd.data.sources.source_table import SourceTable
     from private_gsd.schema import Schema
 
 DEFAULT_BATCH_ROWS = 65_536
@@ -42,7 +42,7 @@ class Source:
         schema: The public schema, if it was given.
     """
 
-    def __init__(self, table: Table, schema: Schema | None, given: Any) -> None:
+    def __init__(self, table: SourceTable, schema: Schema | None, given: Any) -> None:
         self.table = table
         self.given = given
         self.name = table.name

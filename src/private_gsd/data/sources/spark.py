@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from private_gsd.data.sources.restoring import to_arrow
-from private_gsd.data.sources.table import Table, first_line
+from private_gsd.data.sources.source_table import SourceTable, first_line
 from private_gsd.errors import SourceError, UnreadableError, require
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
 
 
-class SparkFrame(Table):
+class SparkFrame(SourceTable):
     """A Spark data frame.
 
     Attributes:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
 
 
-class Table(ABC):
+class SourceTable(ABC):
     """A table that can be read again and again, a batch at a time.
 
     A new kind of source is a class of this kind in a file of its own, and a line in ``opening``.
