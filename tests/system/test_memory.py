@@ -12,7 +12,8 @@ import pytest
 
 from private_gsd import Adaptive, Release, Synthesizer, datasets
 from private_gsd.errors import ProjectionError, ReleaseError
-from private_gsd.privacy.ledger.ledger import Ledger
+from private_gsd.privacy.ledger import Ledger
+from private_gsd.runs.run_folder import RunFolder
 from private_gsd.synthesis.sampling import sampled
 from private_gsd.system import memory
 
@@ -87,7 +88,7 @@ def test_a_sample_of_any_number_on_the_command_line(tmp_path: Path) -> None:
     release = tmp_path / "release"
     synth = Synthesizer(SCHEMA, 1.0, rows=50, workload=["categorical:1"])
     synth.fit(TABLE, release=release)
-    words = [sys.executable, "-m", "private_gsd", "sample", str(release), "-o", "s.csv"]
+    words = [sys.executable, "-m", "private_gsd.cli", "sample", str(release), "-o", "s.csv"]
     for number, code, said in ((10**15, 11, "draw at most"), (10**30, 7, "number must be")):
         done = subprocess.run(
             [*words, "-n", str(number)], capture_output=True, text=True, cwd=tmp_path, check=False
@@ -135,7 +136,7 @@ def test_a_resumed_run_may_have_other_rows(tmp_path: Path, rows: int) -> None:
     Synthesizer.resume(tmp_path / "release", rows=rows)
     release = Release.load(tmp_path / "release")
     assert paid(tmp_path) == before
-    assert release.settings["rows"] == release.synthetic.num_rows == rows
+    assert release.settings.rows == release.synthetic.num_rows == rows
     whole = Synthesizer(
         SCHEMA, 1.0, rows=rows, workload=["categorical:2"], mechanism="one-shot"
     ).fit(TABLE, insecure_noise_seed=1)
@@ -168,14 +169,14 @@ def test_a_search_that_had_ended_is_made_again(
 
     synth = Synthesizer(SCHEMA, 1.0, rows=60, workload=["categorical:2"])
     with monkeypatch.context() as patch:
-        patch.setattr(Release, "finish", killed)
+        patch.setattr(RunFolder, "finish", killed)
         with pytest.raises(KeyboardInterrupt):
             synth.fit(TABLE, release=tmp_path / "r")
     with monkeypatch.context() as patch:
         patch.setattr(memory, "available", lambda: 16e9)
         with pytest.raises(ProjectionError, match="take at most"):
             Synthesizer.resume(tmp_path / "r", rows=TOO_MANY)
-    words = [sys.executable, "-m", "private_gsd", "resume", str(tmp_path / "r"), "--rows", "90"]
+    words = [sys.executable, "-m", "private_gsd.cli", "resume", str(tmp_path / "r"), "--rows", "90"]
     subprocess.run(words, capture_output=True, check=True)
     assert Release.load(tmp_path / "r").synthetic.num_rows == 90
 
