@@ -115,18 +115,3 @@ def _unsynced() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
         yield
-
-
-@pytest.fixture(autouse=True)
-def _undenoised(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Releases that are ten times as fast: only tests marked ``denoised`` ask how good they are.
-
-    Programs that run by themselves are as users have them.
-    """
-    from private_gsd import GeneticSearch
-
-    def quick(**settings: Any) -> GeneticSearch:
-        return GeneticSearch(**{**settings, "denoise": False})
-
-    if request.node.get_closest_marker("denoised") is None:
-        monkeypatch.setattr("private_gsd.projection.projectors.GeneticSearch", quick)

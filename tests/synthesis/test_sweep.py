@@ -99,7 +99,6 @@ def test_the_same_wherever_it_runs(sweep: Sweep) -> None:
     assert not any(run.measurements.private for run in here)
 
 
-@pytest.mark.denoised
 @pytest.mark.parametrize("denoise", [True, False])
 def test_as_the_synthesizer_has_it(sweep: Sweep, denoise: bool) -> None:
     """The same measurements, with the same seeded noise."""

@@ -282,7 +282,6 @@ def test_a_run_killed_at_any_step_goes_on_as_if_it_was_not(
     assert resumed > 10
 
 
-@pytest.mark.denoised
 def test_a_smoothed_run_goes_on_to_the_same_table(tmp_path: Path) -> None:
     def fit(folder: Path, kill_at: int) -> list[str]:
         options: dict[str, Any] = {"release": folder, "insecure_noise_seed": 5, **SMALL}
