@@ -100,7 +100,7 @@ def _nothing_remembered() -> Iterator[None]:
     if memory is None:
         yield
         return
-    with mock.patch.object(memory, "_FITS", []):
+    with mock.patch.object(memory, "FITS", []):
         yield
 
 
