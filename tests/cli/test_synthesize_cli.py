@@ -356,14 +356,18 @@ def test_a_disk_without_hard_links(folder: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_nohup_is_heeded(folder: Path) -> None:
+    """By the handlers too, which are there when the run has measured."""
+    words = [*QUICK, "--rows", "400000", "--release", "r", "-o", "o.csv"]
     code = (
         "import signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
         "from private_gsd.cli import main; "
-        f"sys.argv = ['private-gsd', 'synthesize', *{QUICK!r}, '-o', 'o.csv', '--rows', '400000']; "
+        f"sys.argv = ['private-gsd', 'synthesize', *{words!r}]; "
         "main()"
     )
     process = subprocess.Popen([sys.executable, "-c", code], cwd=folder)
-    time.sleep(2.5)
+    while not (folder / "r" / "measurements" / "measurements.json").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
     process.send_signal(signal.SIGHUP)
     assert process.wait() == 0
     assert (folder / "o.csv").exists()
@@ -419,7 +423,6 @@ def test_interrupted_and_gone_on_with(folder: Path) -> None:
     while not (folder / "r" / "measurements" / "measurements.json").exists():
         assert process.poll() is None
         time.sleep(0.02)
-    time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate()
     assert process.returncode == 130
