@@ -11,6 +11,8 @@ import pytest
 from private_gsd import Measurements, Release, Schema, datasets
 from tests.cli.test_cli import run
 
+pytestmark = pytest.mark.worker("large")
+
 NAMES = ["sex", "age", "marital"]
 RULE = "NOT (age < 20 AND marital = 'married')"
 ASKED = ["--schema", "schema.toml", "--epsilon", "1", "--rows", "200"]

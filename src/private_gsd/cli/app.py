@@ -1,44 +1,88 @@
-"""The commands, and what happens when something goes wrong."""
+"""The commands, each loaded when it is used, and what happens when something goes wrong."""
 
 from __future__ import annotations
 
+import importlib
 import io
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
+from typer.core import TyperCommand, TyperGroup
 
-import private_gsd
-from private_gsd.cli import console, demo, evaluate, ledger, plan, schema, synthesize
+from private_gsd import __version__
+from private_gsd.cli import console
 from private_gsd.errors import GsdError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Each command, and the line that the list of commands shows of it. The module of the same name has
+# it: a function of that name, or an ``app`` with commands of its own.
+COMMANDS = {
+    "demo": "Show what private-gsd does, on a simulated census.",
+    "schema": "Draft, check and convert schema files.",
+    "plan": "Show what would be measured, with how much noise, before anything is spent.",
+    "synthesize": "Make a private synthetic table of a sensitive table.",
+    "resume": "Resume a run that was killed. Nothing is spent twice.",
+    "sample": "Draw rows from the synthetic table of a release. Nothing is spent.",
+    "report": "Write the release report: a page about a release, as public as the release.",
+    "evaluate": "Compare a release with the real table. The evaluation report is confidential.",
+    "ledger": "Show, create and amend budgets of datasets, and what was spent of them.",
+}
+
+
+class Commands(TyperGroup):
+    """A group that lists its commands by their names, and loads the one that is used."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {name: TyperCommand(name, help=line) for name, line in COMMANDS.items()}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the arguments name, and the arguments that are its own."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, None if name is None else loaded(name), rest
+
+
+def loaded(name: str) -> Any:
+    """A command, from its module."""
+    module = importlib.import_module(f"private_gsd.cli.{name}")
+    one = typer.Typer(add_completion=False)
+    one.callback()(lambda: None)
+    if hasattr(module, "app"):
+        one.add_typer(module.app, name=name)
+    else:
+        one.command(name)(getattr(module, name))
+    group: Any = typer.main.get_command(one)
+    commands: Mapping[str, Any] = group.commands
+    return commands[name]
+
 
 app = typer.Typer(
     name="private-gsd",
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Differentially private synthetic tables, made by a genetic algorithm.",
 )
-app.add_typer(schema.app, name="schema")
-app.add_typer(ledger.app, name="ledger")
-app.command()(demo.demo)
-for command in (plan.plan, synthesize.synthesize, synthesize.resume, synthesize.sample):
-    app.command()(command)
-app.command()(evaluate.evaluate)
-app.command()(evaluate.report)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"private-gsd {private_gsd.__version__}")
+        typer.echo(f"private-gsd {__version__}")
         raise typer.Exit
 
 
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Say which.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     pass

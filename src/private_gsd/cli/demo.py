@@ -17,6 +17,7 @@ from rich.table import Table
 
 from private_gsd import datasets
 from private_gsd.cli import console
+from private_gsd.cli.options import DATA, OUTPUT
 from private_gsd.cli.picture import comparison
 from private_gsd.counting.exact import query_errors
 from private_gsd.data.sources import open_source
@@ -47,12 +48,25 @@ DOMAIN_WIDTH = 25  # the table then fits a terminal of 80
 
 
 def demo(
-    rows: Annotated[int, typer.Option(min=2, help="How many people to simulate.")] = 100_000,
+    records: Annotated[
+        int,
+        typer.Option(rich_help_panel=DATA, min=2, help="The number of records of the census."),
+    ] = 100_000,
     folder: Annotated[
-        Path, typer.Option("--output", "-o", help="Where to leave the files.")
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            rich_help_panel=OUTPUT,
+            help="The folder of the files.",
+        ),
     ] = Path("demo"),
 ) -> None:
-    """Show what private-gsd does, on a simulated census (no real person is in it)."""
+    """Show what private-gsd does, on a simulated census.
+
+    No real person is in the census.
+    """
     names = (
         *("census.parquet", "drafted.toml", "schema.toml"),
         *("ledger.db", "release", "synthetic.csv", "comparison.svg"),
@@ -62,14 +76,14 @@ def demo(
     say = console.out.print
 
     schema = datasets.census_schema()
-    say(f"[bold]1. A sensitive table.[/] {rows:,} simulated people in {escape(str(data))}")
+    say(f"[bold]1. A sensitive table.[/] {records:,} simulated records in {escape(str(data))}")
     with pyarrow.parquet.ParquetWriter(data, schema.arrow_schema) as writer:
-        for batch in console.with_progress(datasets.census_batches(rows), "Simulating", rows):
+        for batch in console.with_progress(datasets.census_batches(records), "simulating", records):
             writer.write_batch(batch)
 
     say(f"[bold]2. A schema drafted from it[/], to start from: {escape(str(drafted))}")
     source = open_source(data)
-    batches = console.with_progress(source.batches(), "Drafting", source.rows)
+    batches = console.with_progress(source.batches(), "drafting", source.rows)
     Schema.draft_batches(batches).write(drafted)
     say("   Learned from the data, so not public knowledge: its file says so.")
 
@@ -80,7 +94,7 @@ def demo(
     start = time.perf_counter()
     source = open_source(data, schema)
     summary = Summary(schema)
-    for matrix in console.with_progress(source.encoded(), "Encoding", source.rows):
+    for matrix in console.with_progress(source.encoded(), "encoding", source.rows):
         summary.add(matrix)
     seconds = time.perf_counter() - start
     say(summary.table())
@@ -90,18 +104,11 @@ def demo(
     )
     say("These figures are exact, which only a simulated table allows.\n")
 
-    total = RhoBudget.from_epsilon(TOTAL, default_delta(rows), "gdp")
+    total = RhoBudget.from_epsilon(TOTAL, default_delta(records), "gdp")
     with Ledger(ledger, create=True) as opened:
         opened.add_dataset("census", total)
-    synth = Synthesizer(
-        schema,
-        epsilon=1.0,
-        rows=SYNTHETIC_ROWS,
-        ledger=ledger,
-        dataset="census",
-        release=release,
-    )
-    forecast = synth.plan(data)
+    synth = Synthesizer(schema, epsilon=1.0, rows=SYNTHETIC_ROWS)
+    forecast = synth.plan(data, ledger=ledger, dataset="census")
     workload, group = forecast.workload, forecast.groups[0]
     share = forecast.budget.rho / total.rho
     say(
@@ -110,35 +117,35 @@ def demo(
         f"{share:.0%} of that in rho: it pays for {workload.size:,} questions in "
         f"{workload.num_groups:,} groups, such as {escape(repr(group.name))}. Each count gets "
         f"noise of {group.noise:,.0f} rows, which is a mean error of {group.error:.2%} of the "
-        "people before the search takes much of it out. Nothing is spent yet.",
+        "records before the projection takes much of it out. Nothing is spent yet.",
         soft_wrap=True,
     )
 
-    say("[bold]6. A release[/]: answered in one pass, paid for, measured with noise, evolved")
+    say("[bold]6. A release[/]: counted in one pass, paid for, measured with noise, projected")
     start = time.perf_counter()
-    with console.run_progress("Compiling the search (once)") as tell:
-        synth.fit(data, tell=tell)
-    table = synth.release.synthetic
+    synth.fit(data, ledger=ledger, dataset="census", release=release, progress=True)
+    made = synth.release_
+    table = made.synthetic
     pyarrow.csv.write_csv(table, synthetic)
     say(
         f"   {table.num_rows:,} synthetic rows in {time.perf_counter() - start:.1f} s: "
-        f"{escape(str(synthetic))}; all that may leave the house: {escape(str(release))}",
+        f"{escape(str(synthetic))}; all that may be published: {escape(str(release))}",
         soft_wrap=True,
     )
-    say(f"   {escape(synth.release.privacy['guarantee'])}", soft_wrap=True)
+    say(f"   {escape(made.privacy['guarantee'])}", soft_wrap=True)
 
     say("[bold]7. How good it is[/], which only a simulated table may show for nothing:")
-    measured = expect_type(Measurements, synth.release.measurements())
+    measured = expect_type(Measurements, made.measurements())
     say(_beside(data, synthetic, measured))
     errors = query_errors(workload, data, table)
     say(
         f"   Over all {workload.size:,} questions the synthetic table is off by "
-        f"{errors.mean:.2%} of the people on average, and by {errors.max:.1%} at most.",
+        f"{errors.mean:.2%} of the records on average, and by {errors.max:.1%} at most.",
         soft_wrap=True,
     )
-    made = Summary(schema)
-    made.add(synth.release.matrix)
-    picture.write_text(comparison(schema, summary.counts, made.counts), encoding="utf-8")
+    copied = Summary(schema)
+    copied.add(made.matrix)
+    picture.write_text(comparison(schema, summary.counts, copied.counts), encoding="utf-8")
     say(f"   A picture of both tables, column by column: {escape(str(picture))}", soft_wrap=True)
     say(
         "\n[bold]Your own table:[/]\n"
@@ -153,9 +160,9 @@ def demo(
 
 
 def _beside(data: Path, synthetic: Path, measured: Measurements) -> Table:
-    """A few true counts, what was measured, and what the synthetic table says of as many people.
+    """A few true counts, the measured counts, and those of a synthetic table of the same size.
 
-    The true ones are shown because nobody in them is real.
+    True counts are shown because nobody in them is real.
     """
     workload = measured.workload
     places = {workload.query(index): index for index in range(workload.size)}

@@ -2,99 +2,129 @@
 
 from __future__ import annotations
 
+import glob
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
+from private_gsd.data.encoding import OnInvalid
 from private_gsd.data.sources import PostgresQuery
 from private_gsd.data.sources.postgres import is_address, refuse_addresses
-from private_gsd.projection import NAMES
-from private_gsd.schema import Schema
-from private_gsd.workloads import Workload, read_predicates
-from private_gsd.workloads.specs import KINDS, workload_of
+from private_gsd.workloads.specs import KINDS
 
-Data = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATA", help="CSV or Parquet, or a glob; or postgresql://…, with --query."
+# The panels of help texts, by topic.
+DATA, PRIVACY, QUESTIONS = "Data", "Privacy", "Questions"
+SYNTHESIS, OUTPUT = "Synthesis", "Output"
+
+TABLE = "A CSV or Parquet file, a folder, or a glob; or postgresql://…, with --query."
+
+Data = Annotated[str, typer.Argument(metavar="DATA", help=f"The sensitive table. {TABLE}")]
+ReleaseFolder = Annotated[Path, typer.Argument(metavar="RELEASE", help="The release folder.")]
+Query = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=DATA,
+        metavar="SELECT",
+        help="The SELECT statement whose rows are the table, on a PostgreSQL server.",
     ),
 ]
-Query = Annotated[
-    str | None, typer.Option(help="Of a PostgreSQL server: the SELECT whose rows are the table.")
+SchemaFile = Annotated[
+    Path,
+    typer.Option(
+        "--schema", metavar="FILE", rich_help_panel=DATA, help="The public schema: a TOML file."
+    ),
 ]
-SchemaFile = Annotated[Path, typer.Option("--schema", help="The public schema.")]
-Epsilon = Annotated[float, typer.Option(help="The budget of this release.")]
-Delta = Annotated[float | None, typer.Option(help="By default 1 / rows².")]
+WhenInvalid = Annotated[
+    OnInvalid,
+    typer.Option(
+        "--on-invalid", rich_help_panel=DATA, help="What to do with values outside the schema."
+    ),
+]
+Dataset = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        rich_help_panel=PRIVACY,
+        help="The name of the dataset in the ledger. By default the name of the file.",
+    ),
+]
 WorkloadNames = Annotated[
     list[str] | None,
     typer.Option(
         "--workload",
-        help="Repeatable; by default single columns, pairs or triples, as the budget allows. "
-        + "; ".join(KINDS.values()),
+        metavar="NAME",
+        rich_help_panel=QUESTIONS,
+        help="Queries of the target workload, repeatable. By default single columns, pairs or "
+        f"triples, as the budget allows. {'; '.join(KINDS.values())}.",
     ),
-]
-QueriesFile = Annotated[
-    Path | None,
-    typer.Option("--queries", help="Also ask the conditions in this file: SQL, one a line."),
-]
-MechanismName = Annotated[
-    Literal["auto", "one-shot", "layered", "adaptive", "mst", "aim"],
-    typer.Option(help="How to spend it."),
-]
-Epochs = Annotated[int, typer.Option(help="Of the adaptive mechanism.")]
-Groups = Annotated[int, typer.Option(help="Of the adaptive mechanism, an epoch.")]
-NeighboursName = Annotated[
-    Literal["replace-one", "add-remove"],
-    typer.Option(help="Whether the number of rows is public, or measured too."),
-]
-Totals = Annotated[
-    Path | None,
-    typer.Option(help="Public totals to match: CSV with the columns condition (SQL) and count."),
-]
-Derived = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Repeatable: a statistic to match as measured, such as 'median(age)' or "
-        "'mean(income) WHERE age < 30'."
-    ),
-]
-Evidence = Annotated[
-    list[Path] | None,
-    typer.Option(help="Repeatable: a folder of measurements made elsewhere, to use beside ours."),
 ]
 Rows = Annotated[
     int | None,
-    typer.Option(help="How many synthetic rows; by default 5000, and up to 20000 by the noise."),
-]
-ProjectorName = Annotated[
-    str,
     typer.Option(
-        help=f"What makes the table: {', '.join(NAMES)}; settings follow a colon, as in "
-        "rap:iterations=200."
+        rich_help_panel=SYNTHESIS,
+        help="The number of synthetic rows. By default from 5000 to 20000, more where there is "
+        "less noise.",
     ),
 ]
-Every = Annotated[bool, typer.Option("--all", help="Show every group.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Where to write it: .csv or .parquet.")
+RandomState = Annotated[
+    int,
+    typer.Option(
+        rich_help_panel=SYNTHESIS,
+        min=0,
+        help="The seed of the projection; privacy does not depend on it.",
+    ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
-
-
-def workload_asked(
-    schema: Schema, names: list[str] | None, queries: Path | None
-) -> Workload | list[str] | None:
-    """What the words on the command line ask: names, a file of conditions, or both."""
-    if queries is None:
-        return names or None
-    asked = read_predicates(schema, queries)
-    return asked if not names else workload_of(schema, names) + asked
+Threads = Annotated[
+    int | None,
+    typer.Option(rich_help_panel=SYNTHESIS, help="The number of threads. By default all cores."),
+]
+TableFile = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        rich_help_panel=OUTPUT,
+        help="The file of the synthetic table: .csv or .parquet.",
+    ),
+]
+OptionalTableFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        rich_help_panel=OUTPUT,
+        help="The file of the synthetic table: .csv or .parquet.",
+    ),
+]
+HtmlFile = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        rich_help_panel=OUTPUT,
+        help="The file of the report: .html.",
+    ),
+]
+Force = Annotated[
+    bool,
+    typer.Option("--force", rich_help_panel=OUTPUT, help="Replace the output if it exists."),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", rich_help_panel=OUTPUT, help="Print nothing but errors."),
+]
+Json = Annotated[
+    bool,
+    typer.Option("--json", rich_help_panel=OUTPUT, help="Print one JSON document."),
+]
 
 
 def table_of(data: str, query: str | None) -> str | PostgresQuery:
-    """What the words on the command line stand for."""
+    """The table that DATA and --query stand for."""
     if is_address(data):
         return PostgresQuery(data, query or "")
     refuse_addresses(data)
@@ -103,4 +133,8 @@ def table_of(data: str, query: str | None) -> str | PostgresQuery:
     return data
 
 
-ReleaseFolder = Annotated[Path, typer.Argument(metavar="RELEASE", help="The release folder.")]
+def dataset_of(table: str | PostgresQuery | None) -> str:
+    """The dataset's name in the ledger, where none is given: the file's, if it is one."""
+    if not isinstance(table, str) or glob.has_magic(table):
+        return "table"
+    return Path(table).stem.encode("utf-8", "ignore").decode() or "table"

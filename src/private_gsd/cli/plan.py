@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,69 +11,63 @@ from rich.markup import escape
 from rich.table import Table
 
 from private_gsd.cli import console, options
-from private_gsd.schema import Schema
-from private_gsd.synthesis.synthesizer import Synthesizer
+from private_gsd.cli.options import DATA, OUTPUT, PRIVACY
+from private_gsd.cli.synthesizer_options import SynthesizerOptions, with_synthesizer_options
 
 if TYPE_CHECKING:
     from private_gsd.mechanisms.forecast import Forecast
 
 SHOWN = 12
-WORDS = {
-    "mst": "all columns are measured, and a tree of pairs that is selected by their distance from "
-    "independent columns",
-    "aim": "all columns are measured, and in rounds what is farthest from the table so far, beyond "
-    "the noise of the first round",
-}
 
 
+@with_synthesizer_options
 def plan(
     data: Annotated[
         str | None,
-        typer.Argument(metavar="[DATA]", help="The table; not looked at with --expected-rows."),
-    ] = None,
-    *,
-    schema: options.SchemaFile,
-    epsilon: options.Epsilon,
-    query: options.Query = None,
-    delta: options.Delta = None,
-    workload: options.WorkloadNames = None,
-    queries: options.QueriesFile = None,
-    mechanism: options.MechanismName = "auto",
-    epochs: options.Epochs = 25,
-    groups: options.Groups = 1,
-    neighbours: options.NeighboursName = "replace-one",
-    rows: options.Rows = None,
-    expected_rows: Annotated[
-        int | None,
-        typer.Option(
-            help="About how many rows the table has, from public knowledge; needed under "
-            "add-remove, where the number is private."
+        typer.Argument(
+            metavar="DATA",
+            help="The sensitive table, of which only the number of records is looked at; not "
+            "needed with --expected-records.",
         ),
     ] = None,
-    projector: options.ProjectorName = "gsd",
-    every: options.Every = False,
+    *,
+    stated: SynthesizerOptions,
+    query: options.Query = None,
+    expected_records: Annotated[
+        int | None,
+        typer.Option(
+            rich_help_panel=DATA,
+            help="The number of records of the table, about, from public knowledge. Needed under "
+            "add-remove, where the number is private.",
+        ),
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=PRIVACY,
+            help="The ledger whose δ and conversion the release would have.",
+        ),
+    ] = None,
+    dataset: options.Dataset = None,
+    every: Annotated[
+        bool, typer.Option("--all", rich_help_panel=OUTPUT, help="Show every query group.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Show what would be measured, with how much noise, before anything is spent.
 
-    Of the table only the number of rows is looked at, and nothing at all with --expected-rows.
+    Of the table only the number of records is looked at, and nothing with --expected-records.
     """
-    public = Schema.read(schema)
-    synth = Synthesizer(
-        public,
-        epsilon,
-        delta=delta,
-        workload=options.workload_asked(public, workload, queries),
-        mechanism=mechanism,
-        epochs=epochs,
-        groups=groups,
-        neighbours=neighbours,
-        rows=rows,
-        projector=projector,
-    )
-    with console.notes_for_warnings(), console.run_progress("Counting rows"):
+    synth = stated.synthesizer()
+    with console.notes_for_warnings():
         table = None if data is None else options.table_of(data, query)
-        forecast = synth.plan(table, expected_rows=expected_rows)
+        forecast = synth.plan(
+            table,
+            expected_records=expected_records,
+            ledger=ledger,
+            dataset=options.dataset_of(table) if dataset is None else dataset,
+        )
     if as_json:
         typer.echo(json.dumps(forecast.document(), indent=2))
     else:
@@ -88,26 +83,17 @@ def show(forecast: Forecast, every: bool) -> None:
 
     about = "about " if forecast.guessed else ""
     say(
-        f"{about}{forecast.people:,} rows, {asked.size:,} queries in {asked.num_groups:,} groups, "
-        f"{forecast.mechanism.name}"
+        f"{about}{forecast.n_records:,} records, {asked.size:,} queries in {asked.num_groups:,} "
+        f"groups, {forecast.mechanism.name}"
     )
     say(
         f"rho = {budget.rho:.4g} (epsilon = {budget.epsilon:.4g} at delta = {budget.delta:.4g}), "
         f"{forecast.neighbours} neighbours"
     )
     if forecast.counting:
-        say(f"the number of rows gets noise of {forecast.counting:,.3g} rows")
-    if forecast.mechanism.name == "adaptive":
-        say(
-            f"{forecast.epochs} epochs of {forecast.mechanism.groups} "
-            f"{'group' if forecast.mechanism.groups == 1 else 'groups'}, selected by their error "
-            f"with noise of {forecast.selecting:,.3g} rows. Each group, if it is selected:"
-        )
-    if forecast.mechanism.name in WORDS:
-        say(
-            f"{WORDS[forecast.mechanism.name]}, with noise of {forecast.selecting:,.3g} rows on "
-            "their distance. Each group, if it is selected:"
-        )
+        say(f"the number of records gets noise of {forecast.counting:,.3g} records")
+    if forecast.story:
+        say(f"{forecast.story}. Each group, if it is selected:")
     table = Table(box=None, header_style="bold", pad_edge=False)
     for header, side in (
         *(("group", "left"), ("queries", "right"), ("rho", "right"), ("noise, rows", "right")),
@@ -129,11 +115,11 @@ def show(forecast: Forecast, every: bool) -> None:
     if len(ordered) > SHOWN and not every:
         say(f"... and {len(ordered) - SHOWN:,} more (--all shows them)")
     say(
-        "Errors are those of a measured share, before the search, which makes one table of all of "
-        "them and so takes much of the noise out."
+        "Errors are those of a measured share, before the projection, which makes one table of all "
+        "measurements and so takes much of the noise out."
     )
     say(
-        f"The search for {forecast.rows:,} rows takes about {forecast.seconds:,.1f} s on one core "
-        f"and {forecast.bytes / 1e6:,.0f} MB."
+        f"The projection to {forecast.rows:,} rows takes about {forecast.seconds:,.1f} s on one "
+        f"core and {forecast.bytes / 1e6:,.0f} MB."
     )
-    say("Nothing was spent. Go on with 'private-gsd synthesize'.")
+    say("Nothing was spent. 'private-gsd synthesize' makes the release.")

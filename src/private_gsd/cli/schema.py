@@ -11,7 +11,8 @@ import typer
 from rich.markup import escape
 
 from private_gsd.cli import console, options
-from private_gsd.data.encoding import Encoder, OnInvalid, Problems
+from private_gsd.cli.options import DATA, OUTPUT
+from private_gsd.data.encoding import Encoder, Problems
 from private_gsd.data.sources import open_source
 from private_gsd.errors import SchemaError
 from private_gsd.projection.constraints import broken_rules
@@ -21,26 +22,29 @@ from private_gsd.sql.rules import check_rules
 
 app = typer.Typer(no_args_is_help=True, help="Draft, check and convert schema files.")
 
-DataArgument = Annotated[str, typer.Argument(help="A CSV or Parquet file, a folder, or a glob.")]
+SchemaArgument = Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema file.")]
 OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Write to this file, not to the terminal.")
-]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output file.")]
-OnInvalidOption = Annotated[
-    OnInvalid, typer.Option(help="What to do with values outside the schema.")
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        rich_help_panel=OUTPUT,
+        help="The file of the schema. By default the schema is printed.",
+    ),
 ]
 
 
 @app.command()
 def draft(
-    data: DataArgument,
+    data: options.Data,
     output_file: OutputOption = None,
     query: options.Query = None,
-    force: ForceOption = False,
+    force: options.Force = False,
 ) -> None:
     """Propose a schema by looking at the data. It must be replaced by public knowledge."""
     source = open_source(options.table_of(data, query))
-    batches = console.with_progress(source.batches(), "Looking at", source.rows)
+    batches = console.with_progress(source.batches(), "drafting", source.rows)
     schema = Schema.draft_batches(batches)
     _deliver(schema.to_toml(), output_file, force)
     for remark in schema.notes:
@@ -50,12 +54,13 @@ def draft(
 
 @app.command()
 def check(
-    schema_file: Annotated[Path, typer.Argument(help="The schema file.")],
+    schema_file: SchemaArgument,
     data: Annotated[
-        str | None, typer.Argument(help="A CSV or Parquet file, a folder, or a glob.")
+        str | None,
+        typer.Argument(metavar="DATA", help=f"The sensitive table to check. {options.TABLE}"),
     ] = None,
     query: options.Query = None,
-    on_invalid: OnInvalidOption = "error",
+    on_invalid: options.WhenInvalid = "error",
 ) -> None:
     """Check a schema file, and a table against it. Nothing of the table is shown but errors."""
     schema = Schema.read(schema_file)
@@ -71,7 +76,7 @@ def check(
     start = time.perf_counter()
     problems, rows = Problems(), 0
     broken: Counter[str] = Counter()
-    for batch in console.with_progress(source.batches(), "Checking", source.rows):
+    for batch in console.with_progress(source.batches(), "checking", source.rows):
         matrix = source.encode(batch, encoder, problems)
         rows += batch.num_rows
         if schema.constraints and not problems:
@@ -94,22 +99,32 @@ def _fit(problems: Problems) -> str:
 
 @app.command()
 def convert(
-    file: Annotated[Path, typer.Argument(help="SDV metadata, an mbi domain or a dpsynth domain.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="SDV metadata, an mbi domain or a dpsynth domain."),
+    ],
     output_file: OutputOption = None,
     style: Annotated[
         Literal["sdv", "mbi", "dpsynth"] | None,
-        typer.Option("--from", help="Whose format it is; guessed if not given."),
+        typer.Option(
+            "--from", rich_help_panel=DATA, help="The format of the file. By default it is guessed."
+        ),
     ] = None,
     table: Annotated[
-        str | None, typer.Option(help="Which table, where SDV metadata describes several.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=DATA,
+            help="The table, where SDV metadata describes several.",
+        ),
     ] = None,
-    force: ForceOption = False,
+    force: options.Force = False,
 ) -> None:
     """Turn another tool's schema into ours; what it lacks is marked, to be added by hand."""
-    options = {} if table is None else {"table": table}
+    settings = {} if table is None else {"table": table}
     if table is not None:
         style = "sdv"
-    keys, remarks = read_foreign(file, style, **options)
+    keys, remarks = read_foreign(file, style, **settings)
     _deliver(toml.dumps(keys, notes=remarks), output_file, force)
     for remark in remarks:
         console.note(remark)

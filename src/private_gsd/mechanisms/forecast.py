@@ -144,6 +144,12 @@ class Forecast:
         return self.plan.searches
 
     @property
+    def story(self) -> str:
+        """How groups are selected, in words; nothing where all are measured."""
+        settings = self.mechanism.to_dict()
+        return self.mechanism.story.format(searches=self.epochs, noise=self.selecting, **settings)
+
+    @property
     def selecting(self) -> float:
         """The scale of the noise that selecting adds to an error in rows; 0 for one-shot."""
         return self.plan.selection_noise

@@ -39,6 +39,22 @@ def mechanism_of(given: Any) -> Mechanism | None:
     raise BudgetError(f"mechanism must be one of {names}, or a Mechanism, not {given!r:.80}{hint}")
 
 
+def mechanism_with(name: str, **settings: Any) -> Mechanism | str:
+    """The mechanism of a name, with the settings that are not None; or "auto", which has none.
+
+    >>> mechanism_with("adaptive", epochs=4, queries_per_epoch=None)
+    Adaptive(epochs=4, queries_per_epoch=1, selection_fraction=0.5)
+    """
+    named = mechanism_of(name)
+    known = [] if named is None else [each.name for each in fields(named)]  # type: ignore[arg-type]
+    given = {key: value for key, value in settings.items() if value is not None}
+    for key in given:
+        if key not in known:
+            words = f"its settings are {', '.join(known)}" if known else "it has no settings"
+            raise BudgetError(f"the mechanism {name!r} has no setting {key!r}; {words}")
+    return AUTO if named is None else type(named)(**given)
+
+
 def mechanism_from_dict(document: Any) -> Mechanism:
     """The mechanism that ``Mechanism.to_dict`` gave."""
     settings = dict(document)

@@ -290,19 +290,19 @@ class Choices:
             guessed,
         )
 
-    def expected(self, data: Any, expected_rows: Any) -> int:
+    def expected(self, data: Any, expected_records: Any) -> int:
         """The number of records that a plan may know."""
-        if expected_rows is not None:
-            return whole("expected_rows", expected_rows, 1, MAX_ROWS)
+        if expected_records is not None:
+            return whole("expected_records", expected_records, 1, MAX_ROWS)
         if not self.public:
             raise BudgetError(
-                "under add-remove neighbours the number of rows is private, and a plan must not "
-                "show it; give a public guess instead: --expected-rows N (expected_rows=N)"
+                "under add-remove neighbours the number of records is private, and a plan must not "
+                "show it; give a public guess instead: --expected-records N (expected_records=N)"
             )
         if data is None:
             raise SourceError(
-                "a plan needs the table, for its number of rows, or --expected-rows N "
-                "(expected_rows=N)"
+                "a plan needs the table, for its number of records, or --expected-records N "
+                "(expected_records=N)"
             )
         source = open_source(data, self.stated.schema)
         found = source.count()

@@ -237,27 +237,27 @@ class Synthesizer:
         self,
         data: Any = None,
         *,
-        expected_rows: int | None = None,
+        expected_records: int | None = None,
         ledger: str | Path | None = None,
         dataset: str = "table",
     ) -> Forecast:
         """What ``fit`` would measure and how well, before anything is spent.
 
         Of the table only the number of records is looked at, which is public under "replace-one".
-        Under "add-remove" it is not, and ``expected_rows`` must be given: the forecast is then as
+        Under "add-remove" it is not, and ``expected_records`` must be given: the forecast is then as
         public as that guess.
 
         Args:
             data: The table: anything that ``open_source`` takes. Not looked at where
-                ``expected_rows`` is given, and may then be left out.
-            expected_rows: About how many records the table has, from public knowledge.
+                ``expected_records`` is given, and may then be left out.
+            expected_records: About how many records the table has, from public knowledge.
             ledger: The ledger whose δ and conversion the fit would have.
             dataset: The name of the dataset in the ledger.
         """
         stated = self._stated()
         choices = Choices(stated, stated.account(ledger, dataset, create_ledger=True))
-        n_records = choices.expected(data, expected_rows)
-        return choices.forecast(n_records, guessed=expected_rows is not None)
+        n_records = choices.expected(data, expected_records)
+        return choices.forecast(n_records, guessed=expected_records is not None)
 
     @classmethod
     def resume(

@@ -1,0 +1,76 @@
+"""``private-gsd sample``: rows of a release."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from private_gsd.cli import console, options
+from private_gsd.cli.options import SYNTHESIS
+from private_gsd.cli.output_files import OutputFile
+from private_gsd.runs.release import Release
+from private_gsd.synthesis.sampling import fill_columns, sampled
+from private_gsd.system.progress import shown
+
+
+def sample(
+    folder: options.ReleaseFolder,
+    output: options.TableFile,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            "--rows",
+            "-n",
+            rich_help_panel=SYNTHESIS,
+            min=1,
+            help="The number of synthetic rows. By default all.",
+        ),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONDITION",
+            rich_help_panel=SYNTHESIS,
+            help="A condition in SQL that the synthetic rows meet.",
+        ),
+    ] = None,
+    given: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TABLE",
+            rich_help_panel=SYNTHESIS,
+            help="A table of some columns, for which synthetic values of the others are made.",
+        ),
+    ] = None,
+    random_state: Annotated[
+        int,
+        typer.Option(
+            rich_help_panel=SYNTHESIS, min=0, help="The seed of drawing rows and of projecting."
+        ),
+    ] = 0,
+    threads: options.Threads = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Draw rows from the synthetic table of a release. Nothing is spent."""
+    if given is not None and (rows is not None or where is not None):
+        raise typer.BadParameter(
+            "--given makes one row for each given row; leave --rows and --where out"
+        )
+    target = OutputFile(output, force)
+    target.check({"the release": folder}, given)
+    release = Release.load(folder)
+    target.check_schema(release.schema)
+    if given is None:
+        table = sampled(release, rows, random_state, where)
+    else:
+        with shown(not quiet) as progress:
+            table = fill_columns(
+                release, given, seed=random_state, threads=threads, progress=progress
+            )
+    target.write_table(table, release.schema)
+    if not quiet:
+        console.out.print(f"{table.num_rows:,} rows: {escape(str(output))}", soft_wrap=True)
+    console.warn_if_not_private(release.privacy)
