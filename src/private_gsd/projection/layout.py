@@ -112,7 +112,9 @@ def tables_of(schema: Schema, tables: list[Table], cuts: list[NDArray[np.float64
         slots=starts_of(lanes),
         entry_starts=starts_of([len(each) for each in by_feature]),
         weights=np.array([entry[0].weight for entry in entries], dtype=np.float64),
-        totals=np.array([sum(entry[0].weight for entry in each) for each in by_feature], float),
+        weight_sums=np.array(
+            [sum(entry[0].weight for entry in each) for each in by_feature], float
+        ),
         others=others,
         bases=np.array([entry[2][entry[1]] for entry in entries], dtype=np.int64),
         strides=near,
