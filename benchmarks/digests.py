@@ -25,10 +25,29 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from private_gsd import Categorical, Integer, Real, Schema, Sweep, Synthesizer, workloads
-from private_gsd.errors import GsdError
+from private_gsd import (
+    Adaptive,
+    Budget,
+    Categorical,
+    GsdError,
+    Integer,
+    Knowledge,
+    Mechanism,
+    Real,
+    Schema,
+    Sweep,
+    Synthesizer,
+    workloads,
+)
 
-MECHANISMS = ("one-shot", "layered", "adaptive", "mst", "aim")
+MECHANISMS: dict[str, Mechanism | str] = {
+    "one-shot": "one-shot",
+    "layered": "layered",
+    "adaptive": Adaptive(epochs=3, queries_per_epoch=2),
+    "mst": "mst",
+    "aim": "aim",
+    "auto": "auto",
+}
 PROJECTORS = {
     "gsd": "gsd:denoise=false",
     "gsd denoised": "gsd",
@@ -37,6 +56,7 @@ PROJECTORS = {
     "gem": "gem:iterations=20",
     "pgm": "pgm:iterations=50",
 }
+MATRIX = ("one-shot", "layered", "adaptive", "mst", "aim")
 RELATIONS = ("replace-one", "add-remove")
 ROWS = 250
 
@@ -98,22 +118,17 @@ def synthesized(
     **others: Any,
 ) -> str:
     """The digest of one fit."""
-    settings: dict[str, Any] = {"epochs": 3, "groups": 2} if mechanism == "adaptive" else {}
     synth = Synthesizer(
         schema,
-        3.0,
-        delta=1e-6,
+        Budget(3.0, delta=1e-6, neighbours=relation),  # type: ignore[arg-type]
         workload=workload,
-        mechanism=mechanism,
+        mechanism=MECHANISMS[mechanism],
         rows=ROWS,
         projector=projector,
-        neighbours=relation,
-        insecure_noise_seed=11,
         random_state=5,
-        **settings,
-        **others,
+        knowledge=Knowledge(**others),
     )
-    release = synth.fit(data).release
+    release = synth.fit(data, insecure_noise_seed=11).release_
     return digest(release.measurements(), release.matrix)
 
 
@@ -139,10 +154,15 @@ def knowledge(schema: Schema, data: pa.Table) -> dict[str, Any]:
         "rules": lambda: synthesized(ruled, data, pairs, "one-shot", **base),
         "rules, adaptive": lambda: synthesized(ruled, data, pairs, "adaptive", **base),
         "public counts": lambda: synthesized(
-            schema, data, pairs, "one-shot", **base, totals={"region = 'n'": 130}
+            schema, data, pairs, "one-shot", **base, public_counts={"region = 'n'": 130}
         ),
         "derived": lambda: synthesized(
-            schema, data, pairs, "one-shot", **base, derived=["median(age)", "mean(income)"]
+            schema,
+            data,
+            pairs,
+            "one-shot",
+            **base,
+            derived_statistics=["median(age)", "mean(income)"],
         ),
         "defaults": lambda: synthesized(schema, data, None, "auto", **base),
     }
@@ -151,9 +171,8 @@ def knowledge(schema: Schema, data: pa.Table) -> dict[str, Any]:
 def swept(schema: Schema, data: pa.Table, mechanism: str) -> str:
     """The digest of a sweep of two runs."""
     sweep = Sweep(schema, data, ["categorical:2", "tree:1:3"], delta=1e-6)
-    settings: dict[str, Any] = {"mechanism": mechanism, "rows": ROWS}
-    if mechanism == "adaptive":
-        settings |= {"epochs": 3}
+    chosen = Adaptive(epochs=3) if mechanism == "adaptive" else mechanism
+    settings = {"mechanism": chosen, "rows": ROWS}
     runs = sweep.run([1.0, 5.0], seeds=[3], settings=[settings], insecure=True, n_jobs=1)
     return " ".join(digest(run.measurements, run.matrix) for run in runs)
 
@@ -163,14 +182,14 @@ def cases() -> dict[str, Any]:
     schema, data = table()
     found: dict[str, Any] = {}
     for (family, workload), mechanism, projector, relation in itertools.product(
-        questions(schema).items(), MECHANISMS, PROJECTORS, RELATIONS
+        questions(schema).items(), MATRIX, PROJECTORS, RELATIONS
     ):
         name = f"{family} / {mechanism} / {projector} / {relation}"
         arguments = (schema, data, workload, mechanism, PROJECTORS[projector], relation)
         found[name] = lambda arguments=arguments: synthesized(*arguments)
     for name, run in knowledge(schema, data).items():
         found[f"knowledge / {name}"] = run
-    for mechanism in MECHANISMS:
+    for mechanism in MATRIX:
         found[f"sweep / {mechanism}"] = lambda mechanism=mechanism: swept(schema, data, mechanism)
     return found
 

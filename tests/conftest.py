@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
+import shutil
 import signal
+import tempfile
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from xdist.scheduler import LoadScopeScheduling
+    from xdist.workermanage import WorkerController
 
 # Machines are noisy: no test fails for its time. Failing examples are printed to be replayed.
 settings.register_profile(
@@ -43,45 +47,63 @@ os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent.parent / ".p
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
-# What goes to one worker, by its name, in the order in which it begins; the first that fits counts.
+# What goes to one worker, in the order in which it begins: tests say it by ``mark.worker``.
 # Kernels have a small form, and a large one with predicates, sums and rules, which takes a minute
 # or two to compile: whoever needs it goes to one worker, and it is compiled once, while the other
 # worker compiles the small one. Servers start once too, and what brings threads of its own comes
 # when they have started.
-GROUPS = {
-    "large": (
-        r"/test_(rules|constraints|knowledge|sampling|sums|predicates|knowledge_cli|edits|damage|rehearsal)\.py"
-        r"|/genetic/.*(\[all of them|any_schema|absurd|one_column)"
-    ),
-    "engines": r"/sources/test_(contract|postgres)\.py|/test_neighbours\.py",
-    "evaluation": r"/evaluation/test_(browser|evaluate)\.py",
-    "baselines": r"/baselines/|/test_(experiments|interruptions)\.py",
-    "": "",
-}
+WORKERS = ("large", "engines", "evaluation", "baselines")
+# Where a worker of xdist writes which test goes where: the scheduler knows tests by name alone.
+ASSIGNMENT = pytest.StashKey[Path]()
 
 
-def group_of(nodeid: str) -> str:
-    """The group of a test, and nothing where it may go anywhere."""
-    return next(name for name, pattern in GROUPS.items() if re.search(pattern, nodeid))
+def worker_of(item: pytest.Item) -> str:
+    """What the closest mark of a test says, and nothing where it may go anywhere."""
+    mark = item.get_closest_marker("worker")
+    if mark is None:
+        return ""
+    (name,) = mark.args
+    if name not in WORKERS:
+        raise pytest.UsageError(f"{item.nodeid}: mark.worker takes one of {', '.join(WORKERS)}")
+    return str(name)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say in which order tests come."""
-    order = list(GROUPS)
-    items.sort(key=lambda item: order.index(group_of(item.nodeid)))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Say in which order tests come, and tell the scheduler what belongs together."""
+    order = [*WORKERS, ""]
+    items.sort(key=lambda item: order.index(worker_of(item)))
+    given = getattr(config, "workerinput", {"workerid": ""})
+    if given["workerid"] == "gw0":
+        found = {item.nodeid: worker_of(item) for item in items}
+        Path(given["assignment"]).write_text(json.dumps(found))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    """Tell a worker of xdist where to write which test goes where."""
+    if ASSIGNMENT not in node.config.stash:
+        folder = tempfile.mkdtemp(prefix="assignment-")
+        node.config.add_cleanup(lambda: shutil.rmtree(folder))
+        node.config.stash[ASSIGNMENT] = Path(folder) / "workers.json"
+    node.workerinput["assignment"] = str(node.config.stash[ASSIGNMENT])
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """Send groups to workers, whole and in their order.
+    """Send what belongs together to one worker, whole and in its order.
 
     The marks that xdist has for it get lost since pytest 9.2, where it cannot rename tests.
     """
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
+        @cached_property
+        def workers(self) -> dict[str, str]:
+            found: dict[str, str] = json.loads(config.stash[ASSIGNMENT].read_text())
+            return found
+
         def _split_scope(self, nodeid: str) -> str:
-            return group_of(nodeid) or nodeid
+            return self.workers[nodeid] or nodeid
 
     config.option.loadscopereorder = False
     return Scheduling(config, log)

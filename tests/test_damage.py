@@ -36,6 +36,8 @@ from private_gsd.system.untrusted_files import (
 )
 from tests.releases import document_of, rewrite
 
+pytestmark = pytest.mark.worker("large")
+
 SCHEMA = datasets.census_schema().select(["sex", "age", "marital"])
 TABLE = datasets.census(500, seed=2).select(SCHEMA.names)
 SETTINGS: dict[str, Any] = {

@@ -31,6 +31,8 @@ from private_gsd.workloads import Workload, categorical_marginals, functions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.worker("baselines")
+
 SCHEMA = datasets.census_schema().select(["sex", "marital", "tenure", "citizen"])
 TABLE = datasets.census(1000, seed=3).select(SCHEMA.names)
 # Few steps: only where they end matters.

@@ -48,9 +48,10 @@ from tests.neighbours.observing import Seen, first_difference, observe
 from tests.neighbours.standing_in import EqualNoise, everything_equal, replaced
 from tests.neighbours.tables import ADD_REMOVE, BASE, NULL, PAIRS, SCHEMA, Pair, Rows
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:PySpark does not yet fully support pandas:FutureWarning"
-)
+pytestmark = [
+    pytest.mark.worker("engines"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
 Watch = Callable[[Look, Rows, Any], Seen]
 
 

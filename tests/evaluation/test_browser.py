@@ -12,7 +12,10 @@ from private_gsd.evaluation import release_page
 from tests.evaluation.browser import CHROMIUM, Browser
 from tests.evaluation.tables import SCHEMA, parts
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+pytestmark = [
+    pytest.mark.worker("evaluation"),
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
+]
 UNNAMED = """[...document.querySelectorAll("svg")].filter(
   (each) => each.getAttribute("role") !== "img" || !each.getAttribute("aria-label")).length"""
 OUTSIDE = """[...document.querySelectorAll("figure, p, h1, h2, .scroll")].filter((each) => {

@@ -19,6 +19,8 @@ from private_gsd.evaluation import Evaluation, evaluate
 from private_gsd.evaluation.result import ALARM
 from tests.evaluation.tables import SCHEMA, census, check_page, constant, parts, shuffled
 
+pytestmark = pytest.mark.worker("evaluation")
+
 TRAIN, HELD = parts(1500)
 
 

@@ -25,6 +25,8 @@ from private_gsd import datasets
 from private_gsd.errors import GsdError, SourceError
 from private_gsd.schema import Numeric
 
+pytestmark = pytest.mark.worker("baselines")
+
 ROOT = Path(__file__).parent.parent.parent
 NAMES = ["sex", "marital", "citizen", "tenure", "age", "household_size"]
 LARGEST = 150_000

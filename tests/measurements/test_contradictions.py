@@ -17,8 +17,8 @@ from private_gsd.projection.constraints import first_table
 from private_gsd.schema import Schema
 from private_gsd.sql.parsing import parse_predicate
 from private_gsd.workloads import predicates
+from tests.sql.people import SCHEMA as MIXED
 from tests.workloads.random_sql import predicates_of
-from tests.workloads.test_predicates import SCHEMA as MIXED
 
 SCHEMA = datasets.census_schema().select(["sex", "age", "marital", "hours"])
 TABLE = datasets.census(400, seed=1).select(SCHEMA.names)

@@ -29,6 +29,8 @@ from private_gsd.workloads import Workload
 from private_gsd.workloads.specs import workload_of
 from tests.releases import reopen
 
+pytestmark = pytest.mark.worker("large")
+
 NAMES = ["sex", "age", "marital", "hours"]
 SCHEMA = datasets.census_schema().select(NAMES)
 DATA = datasets.census(6000, seed=5).select(NAMES)

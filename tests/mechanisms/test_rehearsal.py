@@ -10,6 +10,8 @@ import pytest
 
 from tests.mechanisms.rehearsal_worker import CASES
 
+pytestmark = pytest.mark.worker("large")
+
 
 @pytest.mark.parametrize("name", [*CASES, "sweep"])
 def test_all_kernels_are_there_before_anything_is_paid_for(name: str) -> None:

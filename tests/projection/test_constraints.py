@@ -25,6 +25,8 @@ from private_gsd.workloads import Workload
 from tests.sql.test_rules import WARD, rows_of, ruled
 from tests.workloads.random_sql import predicates_of
 
+pytestmark = pytest.mark.worker("large")
+
 RULES = (
     "NOT (age < 15 AND marital = 'married')",
     "discharge >= admit",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from private_gsd import Boolean, Categorical, Integer, Schema
 from private_gsd.errors import SchemaError
 
 GOOD = """
-constraints = ["NOT (age < 15 AND marital = 'married')"]
+constraints = ["NOT (sex = '1' AND income < 0)"]
 
 [columns.sex]
 kind = "categorical"
@@ -40,7 +41,7 @@ def read(tmp_path: Path, text: str) -> Schema:
 def test_the_form_of_the_manual(tmp_path: Path) -> None:
     schema = read(tmp_path, GOOD)
     assert schema.names == ("sex", "income", "born")
-    assert schema.constraints == ("NOT (age < 15 AND marital = 'married')",)
+    assert schema.constraints == ("NOT (sex = '1' AND income < 0)",)
     assert not schema.drafted
     assert schema["income"].null_values == ("N", "")
     schema.write(tmp_path / "again.toml")
@@ -123,6 +124,27 @@ def test_bad_schemas_in_python() -> None:
         Schema([Boolean("a"), Boolean("a")])
     with pytest.raises(SchemaError, match="expected columns such as"):
         Schema(["age"])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("age >= 18 OR", "in rule 2 of constraints"),
+        ("agee >= 18", "in rule 2 of constraints.*no column 'agee' .did you mean 'age'"),
+        ("age >= (SELECT 18)", "in rule 2 of constraints.*not supported"),
+        ("", "rule 2 of constraints"),
+    ],
+)
+def test_rules_are_checked_when_a_schema_is_made(tmp_path: Path, rule: str, message: str) -> None:
+    age = Integer("age", lower=0, upper=120)
+    with pytest.raises(SchemaError, match=message):
+        Schema([age], constraints=["age < 100", rule])
+    with pytest.raises(SchemaError, match=message):
+        replace(Schema([age]), constraints=("age < 100", rule))
+    text = f'constraints = ["age < 100", "{rule}"]\n' + Schema([age]).to_toml()
+    with pytest.raises(SchemaError, match=f"schema.toml: .*{message}"):
+        read(tmp_path, text)
+    assert Schema([age], constraints=["age < 100"]).constraints == ("age < 100",)
 
 
 def test_a_draft_says_so_in_its_file(tmp_path: Path) -> None:

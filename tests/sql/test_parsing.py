@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from private_gsd.errors import GsdError, WorkloadError
 from private_gsd.measurements.derived_statistics import Statistic
-from private_gsd.sql.parsing import column_named, parse_predicate
-from tests.workloads.test_predicates import SCHEMA
+from private_gsd.sql.parsing import parse_predicate
+from private_gsd.sql.predicate_text import column_named
+from tests.sql.people import SCHEMA
 
 CONDITIONS = [
     "age < 30 AND job = 'a'",
@@ -53,7 +54,7 @@ def test_numbers_that_are_none(number: str) -> None:
 
 def test_text_that_is_not_unicode() -> None:
     """It could be asked, and neither saved nor charged."""
-    with pytest.raises(WorkloadError, match="written in UTF-8"):
+    with pytest.raises(WorkloadError, match="must be written in UTF-8"):
         parse_predicate(SCHEMA, "job LIKE '\udcff%'")
     with pytest.raises(WorkloadError, match="no statistic"):
         Statistic.read(SCHEMA, "share(job LIKE '\udcff%')")

@@ -25,8 +25,10 @@ from private_gsd.sql.regions import Region
 from private_gsd.sql.rules import UndecidedError, check_rules, rules_of
 from private_gsd.workloads import predicates
 from private_gsd.workloads.programs import cut_columns
+from tests.sql.people import SCHEMA
 from tests.workloads.random_sql import predicates_of
-from tests.workloads.test_predicates import SCHEMA
+
+pytestmark = pytest.mark.worker("large")
 
 SETS = [frozenset(each) for each in ({0}, {1}, {2}, {0, 1}, {1, 2}, {0, 2})]
 WARD = Schema(

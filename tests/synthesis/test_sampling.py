@@ -15,6 +15,8 @@ from private_gsd import Schema, Synthesizer, datasets
 from private_gsd.errors import DataError, GsdError, ReleaseError, WorkloadError
 from private_gsd.synthesis.sampling import FewAlikeWarning, _donors
 
+pytestmark = pytest.mark.worker("large")
+
 NAMES = ["sex", "age", "marital", "education", "hours"]
 RULES = ["NOT (age < 15 AND marital = 'married')", "hours IS NULL OR age >= 14"]
 SCHEMA = Schema(datasets.census_schema().select(NAMES).columns, RULES)

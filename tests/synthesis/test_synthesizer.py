@@ -72,11 +72,11 @@ def test_one_line_gives_a_private_table() -> None:
     table = synth.sample()
     assert table.num_rows == 60
     assert table.schema == TABLE.schema
-    record = synth.release.privacy
+    record = synth.release_.privacy
     assert record["private"] is True
     assert record["spent"]["epsilon"] == pytest.approx(1.0)
     assert record["delta"] == 1 / 800**2
-    assert synth.release.complete
+    assert synth.release_.complete
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "file"])
@@ -97,7 +97,7 @@ def test_the_kind_of_frame_comes_back(kind: str, tmp_path: Path) -> None:
 
 def test_samples_of_any_size() -> None:
     synth = Synthesizer(SCHEMA, epsilon=1.0, **SMALL).fit(TABLE)
-    whole = synth.release.synthetic.to_pylist()
+    whole = synth.release_.synthetic.to_pylist()
     fewer = synth.sample(20).to_pylist()
     assert all(fewer.count(row) <= whole.count(row) for row in fewer)
     more = synth.sample(150).to_pylist()
@@ -109,12 +109,12 @@ def test_samples_of_any_size() -> None:
 
 
 def test_adaptive_measures_what_is_worst(tmp_path: Path) -> None:
-    synth = Synthesizer(SCHEMA, epsilon=100.0, release=tmp_path / "r", **ADAPTIVE).fit(TABLE)
-    release = synth.release
+    synth = Synthesizer(SCHEMA, epsilon=100.0, **ADAPTIVE).fit(TABLE, release=tmp_path / "r")
+    release = synth.release_
     measured = release.measurements()
     assert measured is not None
     assert measured.workload.num_groups == 6
-    chosen = [group for epoch in release.epochs() for group in epoch]
+    chosen = [group for epoch in release.selections() for group in epoch]
     assert len(set(chosen)) == 6
     names = sorted(release.workload.describe(group) for group in chosen)
     assert names == sorted(map(measured.workload.describe, range(6)))
@@ -161,7 +161,7 @@ def test_auto_chooses_a_mechanism_from_public_facts() -> None:
     ]
     for epsilon, asked, name in cases:
         synth = Synthesizer(SCHEMA, epsilon, workload=asked, rows=60)
-        assert synth.fit(TABLE).release.settings["mechanism"] == name
+        assert synth.fit(TABLE).release_.settings["mechanism"] == name
 
 
 def test_auto_chooses_questions_from_public_facts() -> None:
@@ -178,7 +178,7 @@ def test_auto_chooses_questions_from_public_facts() -> None:
     # The same of neighbouring tables: the number of rows is all that is looked at.
     few = Synthesizer(SCHEMA, 0.01, rows=60).fit(TABLE)
     many = Synthesizer(SCHEMA, 50.0, rows=60).fit(TABLE)
-    assert few.release.workload.size < many.release.workload.size
+    assert few.release_.workload.size < many.release_.workload.size
 
 
 def test_many_triples_are_not_asked_by_default() -> None:
@@ -230,7 +230,7 @@ def outcome(folder: Path, ledger: Path) -> tuple[Any, ...]:
     assert measured is not None
     with Ledger(ledger, create=True) as opened:
         charges = [(c.units, c.mechanism, c.groups) for c in opened.charges("table")]
-    return release.synthetic.to_pylist(), measured.counts.tolist(), release.epochs(), charges
+    return release.synthetic.to_pylist(), measured.counts.tolist(), release.selections(), charges
 
 
 @pytest.mark.parametrize(
@@ -244,15 +244,16 @@ def test_a_run_killed_at_any_step_goes_on_as_if_it_was_not(
     pyarrow.csv.write_csv(TABLE, data)
 
     def fit(folder: Path) -> None:
-        Synthesizer(
+        fitted(
             SCHEMA,
-            epsilon=1.0,
+            1.0,
+            str(data),
             release=folder,
             ledger=folder.with_suffix(".db"),
             create_ledger=True,
             insecure_noise_seed=5,
             **settings,
-        ).fit(str(data))
+        )
 
     fit(tmp_path / "whole")
     expected = outcome(tmp_path / "whole", tmp_path / "whole.db")
@@ -288,7 +289,7 @@ def test_a_smoothed_run_goes_on_to_the_same_table(tmp_path: Path) -> None:
         options: dict[str, Any] = {"release": folder, "insecure_noise_seed": 5, **SMALL}
         with pytest.MonkeyPatch.context() as patch:
             steps = durable_steps(patch, kill_at)
-            Synthesizer(SCHEMA, epsilon=1.0, **options).fit(TABLE)
+            fitted(SCHEMA, 1.0, TABLE, **options)
         return steps
 
     steps = fit(tmp_path / "whole", kill_at=-1)
@@ -305,7 +306,7 @@ def test_no_second_draw_is_left_under_one_charge(settings: dict[str, Any], tmp_p
     """With real noise: one draw a charge on the disk, and what was selected is measured."""
     for kill_at in range(60):
         folder = tmp_path / str(kill_at)
-        synth = Synthesizer(SCHEMA, epsilon=0.3, release=folder, **settings)
+        synth = Synthesizer(SCHEMA, epsilon=0.3, **settings)  # FIT release=folder
         with pytest.MonkeyPatch.context() as patch:
             durable_steps(patch, kill_at)
             try:
@@ -315,10 +316,10 @@ def test_no_second_draw_is_left_under_one_charge(settings: dict[str, Any], tmp_p
                 pass
         if not (folder / "release.json").exists():
             continue
-        kept = Release.load(folder).epochs()
+        kept = Release.load(folder).selections()
         Synthesizer.resume(folder, TABLE)
         release = Release.load(folder)
-        assert release.epochs()[: len(kept)] == kept
+        assert release.selections()[: len(kept)] == kept
         arrays = list((folder / "measurements").glob("arrays-*"))
         assert len(arrays) == 1
         assert not list(folder.rglob("*.tmp"))
@@ -331,7 +332,7 @@ def test_no_second_draw_is_left_under_one_charge(settings: dict[str, Any], tmp_p
         assert set(measured.charges) == ids
         groups = [group for c in charges if c["run"].endswith("measure") for group in c["groups"]]
         if settings is ADAPTIVE:
-            names = [release.workload.describe(g) for epoch in release.epochs() for g in epoch]
+            names = [release.workload.describe(g) for epoch in release.selections() for g in epoch]
             assert sorted(groups) == sorted(names)
 
 
@@ -339,10 +340,10 @@ def killed_after_the_charge(folder: Path, **settings: Any) -> None:
     """A run that has paid for measurements and kept none."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            Release, "keep_measurements", lambda *arguments: (_ for _ in ()).throw(Killed())
+            RunFolder, "save_measurements", lambda *arguments: (_ for _ in ()).throw(Killed())
         )
         with pytest.raises(Killed):
-            Synthesizer(SCHEMA, epsilon=1.0, release=folder, **settings).fit(TABLE)
+            fitted(SCHEMA, 1.0, TABLE, release=folder, **settings)
 
 
 @pytest.mark.parametrize("given", [True, False], ids=["given", "own"])
@@ -354,7 +355,7 @@ def test_of_two_copies_of_a_run_one_goes_on(given: bool, tmp_path: Path) -> None
         tmp_path.mkdir()
         killed_after_the_charge(tmp_path / "one", **ledger, **settings)
         shutil.copytree(tmp_path / "one", tmp_path / "two")
-        assert Synthesizer.resume(tmp_path / "two", TABLE).release.complete
+        assert Synthesizer.resume(tmp_path / "two", TABLE).release_.complete
         with pytest.raises(LedgerError, match="was drawn and kept, and is not in the release"):
             Synthesizer.resume(tmp_path / "one", TABLE)
 
@@ -363,16 +364,16 @@ def test_two_processes_that_draw_for_one_charge(tmp_path: Path) -> None:
     """The last to begin may keep what it drew; the other throws it away, and says so."""
     killed_after_the_charge(tmp_path / "one", ledger=tmp_path / "l.db", create_ledger=True, **SMALL)
     shutil.copytree(tmp_path / "one", tmp_path / "two")
-    real = Release.keep_measurements
+    real = RunFolder.save_measurements
 
     def meanwhile(release: Release, *arguments: Any) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Release, "keep_measurements", real)
+            patch.setattr(RunFolder, "save_measurements", real)
             Synthesizer.resume(tmp_path / "two", TABLE)
         real(release, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Release, "keep_measurements", meanwhile)
+        patch.setattr(RunFolder, "save_measurements", meanwhile)
         with pytest.raises(LedgerError, match="another process goes on with run"):
             Synthesizer.resume(tmp_path / "one", TABLE)
     assert not list((tmp_path / "one" / "measurements").iterdir())
@@ -395,7 +396,7 @@ def test_a_kill_between_taking_down_and_showing(tmp_path: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(durable_files, "move", dying)
             with pytest.raises(Killed):
-                Synthesizer(SCHEMA, 1.0, release=folder, **settings).fit(TABLE)
+                fitted(SCHEMA, 1.0, TABLE, release=folder, **settings)
         [pending] = folder.rglob("*.pending")
         content = pending.read_bytes()
         Synthesizer.resume(folder, TABLE)
@@ -404,7 +405,7 @@ def test_a_kill_between_taking_down_and_showing(tmp_path: Path) -> None:
             assert (folder / "measurements" / "measurements.json").read_bytes() == content
         else:
             first = json.loads(content)["epochs"][0]
-            assert Release.load(folder).epochs()[0] == first
+            assert Release.load(folder).selections()[0] == first
 
 
 def test_what_a_run_will_need_is_held_for_it(tmp_path: Path) -> None:
@@ -414,17 +415,17 @@ def test_what_a_run_will_need_is_held_for_it(tmp_path: Path) -> None:
     with Ledger(ledger, create=True) as opened:
         opened.add_dataset("table", RhoBudget.from_epsilon(1.0, delta))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Release, "keep_table", killing)
+        patch.setattr(RunFolder, "save_table", killing)
         with pytest.raises(Killed):
-            Synthesizer(SCHEMA, 0.9, release=tmp_path / "r", **settings).fit(TABLE)
+            fitted(SCHEMA, 0.9, TABLE, release=tmp_path / "r", **settings)
     with Ledger(ledger, create=True) as opened:
         account = opened.account("table")
         assert 0 < account.spent < account.held
         assert account.remaining == account.budget.units - account.spent - account.held
         assert len(held_by_runs(opened, "table")) == 1
     with pytest.raises(BudgetError, match="is held for runs not finished"):
-        Synthesizer(SCHEMA, 0.5, **settings).fit(TABLE)
-    assert Synthesizer.resume(tmp_path / "r", TABLE).release.complete
+        fitted(SCHEMA, 0.5, TABLE, **settings)
+    assert Synthesizer.resume(tmp_path / "r", TABLE).release_.complete
     with Ledger(ledger, create=True) as opened:
         assert opened.account("table").held == 0
         assert held_by_runs(opened, "table") == []
@@ -434,9 +435,9 @@ def test_a_run_that_gave_back_what_it_held(tmp_path: Path) -> None:
     ledger = tmp_path / "l.db"
     settings = {**ADAPTIVE, "ledger": ledger, "create_ledger": True}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Release, "keep_table", killing)
+        patch.setattr(RunFolder, "save_table", killing)
         with pytest.raises(Killed):
-            Synthesizer(SCHEMA, 1.0, release=tmp_path / "r", **settings).fit(TABLE)
+            fitted(SCHEMA, 1.0, TABLE, release=tmp_path / "r", **settings)
     with Ledger(ledger, create=True) as opened:
         held = opened.account("table").held
         run = LedgerRun(opened, "table", Release.load(tmp_path / "r").run["run"], "me")
@@ -447,7 +448,7 @@ def test_a_run_that_gave_back_what_it_held(tmp_path: Path) -> None:
             LedgerRun(opened, "table", "other", "me").give_back()
     with pytest.raises(LedgerError, match="has given back what it held"):
         Synthesizer.resume(tmp_path / "r", TABLE)
-    assert Synthesizer(SCHEMA, 0.2, **settings).fit(TABLE).release.complete
+    assert fitted(SCHEMA, 0.2, TABLE, **settings).release_.complete
 
 
 def test_a_ledger_and_a_release_of_different_ages(tmp_path: Path) -> None:
@@ -461,13 +462,13 @@ def test_a_ledger_and_a_release_of_different_ages(tmp_path: Path) -> None:
             if number == epoch:
                 raise Killed
 
-        real = Release.keep_table
+        real = RunFolder.save_table
         with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
-            patch.setattr(Release, "keep_table", keep)
+            patch.setattr(RunFolder, "save_table", keep)
             if folder.exists():
                 Synthesizer.resume(folder, TABLE)
             else:
-                Synthesizer(SCHEMA, 1.0, release=folder, **settings).fit(TABLE)
+                fitted(SCHEMA, 1.0, TABLE, release=folder, **settings)
 
     until(0)
     shutil.copy(ledger, tmp_path / "older.db")
@@ -482,14 +483,14 @@ def test_a_ledger_and_a_release_of_different_ages(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "newer.db", ledger)
     with pytest.raises(LedgerError, match="was drawn and kept, and is not in the release"):
         Synthesizer.resume(tmp_path / "older", TABLE)
-    assert Synthesizer.resume(folder, TABLE).release.complete
+    assert Synthesizer.resume(folder, TABLE).release_.complete
 
 
 def test_a_ledger_in_the_release_is_refused(tmp_path: Path) -> None:
     """It would leave the house, and be put back, with the folder."""
     folder = tmp_path / "r"
     with pytest.raises(LedgerError, match="is in the release, and would leave with it"):
-        Synthesizer(SCHEMA, 1.0, release=folder, ledger=folder / "l.db", **SMALL).fit(TABLE)
+        Synthesizer(SCHEMA, 1.0, **SMALL).fit(TABLE, release=folder, ledger=folder / "l.db")
     killed_after_the_charge(folder, **SMALL)
     inside = folder / "moved.db"
     (tmp_path / "r.ledger.db").rename(inside)
@@ -503,7 +504,7 @@ def test_a_wrong_ledger_is_not_remembered(tmp_path: Path) -> None:
         ledger.add_dataset("another", RhoBudget.from_epsilon(1.0, 1e-6))
     with pytest.raises(LedgerError, match="no dataset"):
         Synthesizer.resume(tmp_path / "r", TABLE, ledger=tmp_path / "other.db")
-    assert Synthesizer.resume(tmp_path / "r", TABLE).release.complete
+    assert Synthesizer.resume(tmp_path / "r", TABLE).release_.complete
 
 
 def test_a_ledger_that_a_discarded_run_left(tmp_path: Path) -> None:
@@ -511,9 +512,9 @@ def test_a_ledger_that_a_discarded_run_left(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LedgerRun, "begin", killing)
         with pytest.raises(Killed):
-            Synthesizer(SCHEMA, 1.0, release=tmp_path / "r", **SMALL).fit(TABLE)
+            Synthesizer(SCHEMA, 1.0, **SMALL).fit(TABLE, release=tmp_path / "r")
     assert (tmp_path / "r.ledger.db").exists()
-    again = Synthesizer(SCHEMA, 1.0, delta=1e-9, release=tmp_path / "r", **SMALL)
+    again = Synthesizer(SCHEMA, Budget(1.0, delta=1e-9), **SMALL)  # FIT release=tmp_path / "r"
     with pytest.raises(LedgerError, match="if nothing was released through this ledger, remove it"):
         again.fit(TABLE)
 
@@ -522,7 +523,7 @@ def test_an_old_pending_file_does_not_replace_a_newer_one(tmp_path: Path) -> Non
     folder = tmp_path / "r"
     pending = folder / "measurements" / ".measurements.json.pending"
     kept: list[bytes] = []
-    real = Release.keep_table
+    real = RunFolder.save_table
 
     def watched(release: Release, epoch: int, table: Any) -> None:
         kept.append((folder / "measurements" / "measurements.json").read_bytes())
@@ -531,11 +532,11 @@ def test_an_old_pending_file_does_not_replace_a_newer_one(tmp_path: Path) -> Non
             raise Killed
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Release, "keep_table", watched)
+        patch.setattr(RunFolder, "save_table", watched)
         with pytest.raises(Killed):
-            Synthesizer(SCHEMA, 1.0, release=folder, **ADAPTIVE).fit(TABLE)
+            Synthesizer(SCHEMA, 1.0, **ADAPTIVE).fit(TABLE, release=folder)
     pending.write_bytes(kept[0])
-    assert Synthesizer.resume(folder, TABLE).release.complete
+    assert Synthesizer.resume(folder, TABLE).release_.complete
 
 
 def test_a_ledger_whose_word_was_lost_on_the_way(tmp_path: Path) -> None:
@@ -549,8 +550,8 @@ def test_a_ledger_whose_word_was_lost_on_the_way(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LedgerRun, "keep", failing)
         with pytest.raises(LedgerError, match="could not be read"):
-            Synthesizer(SCHEMA, 1.0, release=tmp_path / "r", **SMALL).fit(TABLE)
-    assert Synthesizer.resume(tmp_path / "r").release.complete
+            Synthesizer(SCHEMA, 1.0, **SMALL).fit(TABLE, release=tmp_path / "r")
+    assert Synthesizer.resume(tmp_path / "r").release_.complete
 
 
 @pytest.mark.parametrize("name", ["schema.toml", "workload.json", "workload.npz"])
@@ -562,7 +563,7 @@ def test_a_run_does_not_go_on_about_something_else(name: str, tmp_path: Path) ->
     with pytest.raises(ReleaseError, match="was changed or is torn"):
         Synthesizer.resume(tmp_path / "r", TABLE)
     path.write_bytes(good)
-    assert Synthesizer.resume(tmp_path / "r", TABLE).release.complete
+    assert Synthesizer.resume(tmp_path / "r", TABLE).release_.complete
 
 
 def test_a_run_that_was_moved_with_its_ledger(tmp_path: Path) -> None:
@@ -574,7 +575,7 @@ def test_a_run_that_was_moved_with_its_ledger(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="is gone; put it back, or say where it is"):
         Synthesizer.resume(folder, TABLE)
     ledger = tmp_path / "other" / "r.ledger.db"
-    assert Synthesizer.resume(folder, TABLE, ledger=ledger).release.complete
+    assert Synthesizer.resume(folder, TABLE, ledger=ledger).release_.complete
 
 
 def test_resume_makes_no_ledger_by_a_wrong_name(tmp_path: Path) -> None:
@@ -586,7 +587,7 @@ def test_resume_makes_no_ledger_by_a_wrong_name(tmp_path: Path) -> None:
         patch.setattr("private_gsd.runs.runner.Ledger", lambda *_, **__: killing())
         patch.setattr("private_gsd.synthesis.synthesizer._has_begun", lambda *_: True)
         with pytest.raises(Killed):
-            Synthesizer(SCHEMA, 0.5, release=folder, ledger=tmp_path / "l.db", **SMALL).fit(TABLE)
+            Synthesizer(SCHEMA, 0.5, **SMALL).fit(TABLE, release=folder, ledger=tmp_path / "l.db")
     with pytest.raises(LedgerError, match=r"legder\.db: no such ledger"):
         Synthesizer.resume(folder, TABLE, ledger=tmp_path / "legder.db")
     for path in tmp_path.glob("l.db*"):
@@ -594,7 +595,7 @@ def test_resume_makes_no_ledger_by_a_wrong_name(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match=r"l\.db: no such ledger"):
         Synthesizer.resume(folder, TABLE)
     assert not list(tmp_path.glob("le*")) + list(tmp_path.glob("l.db*"))
-    made = Synthesizer.resume(folder, TABLE, ledger=tmp_path / "moved.db").release
+    made = Synthesizer.resume(folder, TABLE, ledger=tmp_path / "moved.db").release_
     assert made.privacy["this_release_alone"] is False
 
 
@@ -602,14 +603,14 @@ def test_a_release_says_whether_it_is_counted_alone(tmp_path: Path) -> None:
     """Also if its own ledger was moved, or another run had charged it before."""
     killed_after_the_charge(tmp_path / "r", **SMALL)
     (tmp_path / "r.ledger.db").rename(tmp_path / "moved.db")
-    made = Synthesizer.resume(tmp_path / "r", TABLE, ledger=tmp_path / "moved.db").release
+    made = Synthesizer.resume(tmp_path / "r", TABLE, ledger=tmp_path / "moved.db").release_
     assert made.privacy["this_release_alone"] is True
     with Ledger(tmp_path / "s.ledger.db", create=True) as ledger:
         budget = RhoBudget.from_epsilon(2.0, 1 / 800**2, "gdp")
         ledger.add_dataset("table", budget)
         units = budget.units // 4
         ledger.charge("table", units, mechanism="discrete gaussian", groups=["g"], run="other")
-    with_others = Synthesizer(SCHEMA, 1.0, release=tmp_path / "s", **SMALL).fit(TABLE).release
+    with_others = Synthesizer(SCHEMA, 1.0, **SMALL).fit(TABLE, release=tmp_path / "s").release_
     assert with_others.privacy["this_release_alone"] is False
 
 
@@ -618,15 +619,15 @@ def test_the_ledgers_terms_are_the_runs(tmp_path: Path) -> None:
     ledger = tmp_path / "l.db"
     with Ledger(ledger, create=True) as opened:
         opened.add_dataset("table", RhoBudget.from_epsilon(1.0, 1e-9))
-    fitted = Synthesizer(SCHEMA, 0.5, ledger=ledger, rows=60).fit(TABLE)
-    record = fitted.release.privacy
+    fitted = Synthesizer(SCHEMA, 0.5, rows=60).fit(TABLE, ledger=ledger)
+    record = fitted.release_.privacy
     assert record["spent"]["epsilon"] == pytest.approx(0.5, rel=1e-6)
-    assert record["delta"] == fitted.release.settings["delta"] == 1e-9
-    assert record["conversion"] == fitted.release.settings["conversion"] == "zcdp"
+    assert record["delta"] == fitted.release_.settings["delta"] == 1e-9
+    assert record["conversion"] == fitted.release_.settings["conversion"] == "zcdp"
     terms: dict[str, Any] = {"delta": 1e-6, "conversion": "paper"}
     for name, value in terms.items():
         with pytest.raises(LedgerError, match=f"has {name}"):
-            Synthesizer(SCHEMA, 0.1, ledger=ledger, rows=60, **{name: value}).fit(TABLE)
+            fitted(SCHEMA, 0.1, TABLE, rows=60, ledger=ledger, **{name: value})
 
 
 @pytest.mark.parametrize(
@@ -642,9 +643,9 @@ def test_the_ledgers_terms_are_the_runs(tmp_path: Path) -> None:
 def test_the_conversion_is_the_best_that_the_noise_allows(
     settings: dict[str, Any], conversion: str, tmp_path: Path
 ) -> None:
-    synth = Synthesizer(SCHEMA, 1.0, **SMALL | settings, release=tmp_path / "r").fit(TABLE)
-    record = synth.release.privacy
-    assert record["conversion"] == synth.release.settings["conversion"] == conversion
+    synth = fitted(SCHEMA, 1.0, TABLE, release=tmp_path / "r", **SMALL | settings)
+    record = synth.release_.privacy
+    assert record["conversion"] == synth.release_.settings["conversion"] == conversion
     assert record["total"]["epsilon"] == pytest.approx(1.0, rel=1e-6)
     assert record["spent"]["epsilon"] <= 1.0
     assert ("since its noise is Gaussian" in record["guarantee"]) == (conversion == "gdp")
@@ -656,7 +657,7 @@ def test_the_conversion_is_the_best_that_the_noise_allows(
 def test_less_noise_for_the_same_epsilon() -> None:
     noise = []
     for conversion in ("zcdp", "gdp"):
-        plan = Synthesizer(SCHEMA, 1.0, conversion=conversion).plan(TABLE)
+        plan = Synthesizer(SCHEMA, Budget(1.0, conversion=conversion)).plan(TABLE)
         noise.append(plan.budget.rho)
     assert 0.92 < math.sqrt(noise[0] / noise[1]) < 0.96
 
@@ -665,14 +666,14 @@ def test_other_noise_is_not_stated_by_the_gaussians_curve(tmp_path: Path) -> Non
     """Refused before the table is looked at, with a ledger and without."""
     adaptive: dict[str, Any] = {"mechanism": "adaptive", "epochs": 2}
     with pytest.raises(BudgetError, match="'adaptive' selects with other noise; use one-shot"):
-        Synthesizer(SCHEMA, 1.0, conversion="gdp", **adaptive).fit(object())
+        fitted(SCHEMA, Budget(1.0, conversion="gdp"), object(), **adaptive)
     ledger = tmp_path / "l.db"
-    Synthesizer(SCHEMA, 0.5, ledger=ledger, create_ledger=True, rows=60).fit(TABLE)
+    Synthesizer(SCHEMA, 0.5, rows=60).fit(TABLE, ledger=ledger, create_ledger=True)
     with Ledger(ledger, read_only=True) as opened:
         before = opened.charges("table")
     words = f"{ledger}: dataset 'table' has the conversion 'gdp', which is of Gaussian noise"
     with pytest.raises(BudgetError, match=re.escape(words)):
-        Synthesizer(SCHEMA, 0.1, ledger=ledger, rows=60, **adaptive).fit(object())
+        fitted(SCHEMA, 0.1, object(), rows=60, ledger=ledger, **adaptive)
     with Ledger(ledger, read_only=True) as opened:
         assert opened.charges("table") == before
 
@@ -692,9 +693,9 @@ def test_other_noise_is_not_stated_by_the_gaussians_curve(tmp_path: Path) -> Non
 def test_files_that_are_damaged(name: str, content: bytes, message: str, tmp_path: Path) -> None:
     folder = tmp_path / "r"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Release, "finish", killing)
+        patch.setattr(RunFolder, "finish", killing)
         with pytest.raises(Killed):
-            Synthesizer(SCHEMA, 1.0, release=folder, **SMALL).fit(TABLE)
+            Synthesizer(SCHEMA, 1.0, **SMALL).fit(TABLE, release=folder)
     (folder / name).write_bytes(content)
     with pytest.raises(ReleaseError, match=re.escape(message)):
         Synthesizer.resume(folder, TABLE)
@@ -702,7 +703,7 @@ def test_files_that_are_damaged(name: str, content: bytes, message: str, tmp_pat
 
 def test_a_synthetic_table_that_is_torn_or_gone(tmp_path: Path) -> None:
     folder = tmp_path / "r"
-    release = Synthesizer(SCHEMA, 1.0, release=folder, **SMALL).fit(TABLE).release
+    release = Synthesizer(SCHEMA, 1.0, **SMALL).fit(TABLE, release=folder).release_
     path = folder / "synthetic.parquet"
     good = path.read_bytes()
     pyarrow.parquet.write_table(release.synthetic.slice(0, 7), path)
@@ -726,7 +727,7 @@ def test_a_backup_put_back_does_not_draw_again(tmp_path: Path) -> None:
     folder, backup = tmp_path / "r", tmp_path / "backup"
     killed_after_the_charge(folder, ledger=tmp_path / "l.db", create_ledger=True, **SMALL)
     shutil.copytree(folder, backup)
-    Synthesizer.resume(folder, TABLE).release.save(tmp_path / "first")
+    Synthesizer.resume(folder, TABLE).release_.save(tmp_path / "first")
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     shutil.copytree(backup, folder, dirs_exist_ok=True)
@@ -737,9 +738,9 @@ def test_a_backup_put_back_does_not_draw_again(tmp_path: Path) -> None:
 def test_measurements_that_were_kept_and_lost(tmp_path: Path) -> None:
     folder = tmp_path / "r"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Release, "keep_table", lambda *arguments: (_ for _ in ()).throw(Killed()))
+        patch.setattr(RunFolder, "save_table", lambda *arguments: (_ for _ in ()).throw(Killed()))
         with pytest.raises(Killed) as caught:
-            Synthesizer(SCHEMA, epsilon=1.0, release=folder, **SMALL).fit(TABLE)
+            Synthesizer(SCHEMA, epsilon=1.0, **SMALL).fit(TABLE, release=folder)
     assert caught.value.__notes__ == [f"go on with: private-gsd resume {folder}"]
     document = folder / "measurements" / "measurements.json"
     good = document.read_bytes()
@@ -752,19 +753,19 @@ def test_measurements_that_were_kept_and_lost(tmp_path: Path) -> None:
         Synthesizer.resume(folder, TABLE)
     shutil.copytree(tmp_path / "kept", folder / "measurements")
     document.write_bytes(good)
-    assert Synthesizer.resume(folder).release.complete
+    assert Synthesizer.resume(folder).release_.complete
 
 
 def test_a_temporary_release_outlives_a_failure_after_the_charge(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Release, "keep_table", lambda *arguments: (_ for _ in ()).throw(Killed()))
+        patch.setattr(RunFolder, "save_table", lambda *arguments: (_ for _ in ()).throw(Killed()))
         with pytest.raises(Killed) as caught:
-            Synthesizer(
-                SCHEMA, epsilon=1.0, ledger=tmp_path / "l.db", create_ledger=True, **SMALL
-            ).fit(TABLE)
+            Synthesizer(SCHEMA, epsilon=1.0, **SMALL).fit(
+                TABLE, ledger=tmp_path / "l.db", create_ledger=True
+            )
     [note] = caught.value.__notes__
     folder = Path(note.split()[-1])
-    assert Synthesizer.resume(folder).release.complete
+    assert Synthesizer.resume(folder).release_.complete
     shutil.rmtree(folder.parent)
 
 
@@ -772,7 +773,7 @@ def test_auto_keeps_its_split_when_it_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "r"
     killed_after_the_charge(folder, rows=60, split="tenth", workload=["categorical:3"])
     assert Release.load(folder).settings["split"] == "tenth"
-    assert Synthesizer.resume(folder, TABLE).release.complete
+    assert Synthesizer.resume(folder, TABLE).release_.complete
 
 
 def test_a_ledger_that_is_gone(tmp_path: Path) -> None:
@@ -787,11 +788,11 @@ def test_a_ledger_that_is_gone(tmp_path: Path) -> None:
 def test_a_ledger_that_does_not_know_the_charges(tmp_path: Path) -> None:
     folder = tmp_path / "r"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Release, "keep_table", lambda *arguments: (_ for _ in ()).throw(Killed()))
+        patch.setattr(RunFolder, "save_table", lambda *arguments: (_ for _ in ()).throw(Killed()))
         with pytest.raises(Killed):
-            Synthesizer(
-                SCHEMA, 1.0, release=folder, ledger=tmp_path / "l.db", create_ledger=True, **SMALL
-            ).fit(TABLE)
+            Synthesizer(SCHEMA, 1.0, **SMALL).fit(
+                TABLE, release=folder, ledger=tmp_path / "l.db", create_ledger=True
+            )
     for path in tmp_path.glob("l.db*"):
         path.unlink()
     with Ledger(tmp_path / "l.db", create=True) as ledger:
@@ -801,7 +802,7 @@ def test_a_ledger_that_does_not_know_the_charges(tmp_path: Path) -> None:
     assert not Release.load(folder).complete
 
 
-@pytest.mark.parametrize("lost", ["epochs.json", "measurements"])
+@pytest.mark.parametrize("lost", ["selections.json", "measurements"])
 def test_files_that_are_lost_are_not_drawn_again(lost: str, tmp_path: Path) -> None:
     folder = tmp_path / "r"
     calls = []
@@ -812,11 +813,11 @@ def test_files_that_are_lost_are_not_drawn_again(lost: str, tmp_path: Path) -> N
             raise Killed
         real(release, epoch, table)
 
-    real = Release.keep_table
+    real = RunFolder.save_table
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Release, "keep_table", dies_later)
+        patch.setattr(RunFolder, "save_table", dies_later)
         with pytest.raises(Killed):
-            Synthesizer(SCHEMA, epsilon=1.0, release=folder, **ADAPTIVE).fit(TABLE)
+            Synthesizer(SCHEMA, epsilon=1.0, **ADAPTIVE).fit(TABLE, release=folder)
     if lost == "measurements":
         shutil.rmtree(folder / lost)
     else:
@@ -827,28 +828,28 @@ def test_files_that_are_lost_are_not_drawn_again(lost: str, tmp_path: Path) -> N
 
 def test_a_folder_with_other_things_in_it(tmp_path: Path) -> None:
     folder = tmp_path / "r"
-    Synthesizer(SCHEMA, epsilon=1.0, release=folder, **SMALL).fit(TABLE)
+    Synthesizer(SCHEMA, epsilon=1.0, **SMALL).fit(TABLE, release=folder)
     (folder / "release.json").unlink()
     with pytest.raises(ReleaseError, match="is not empty"):
-        Synthesizer(SCHEMA, epsilon=1.0, release=folder, **SMALL).fit(TABLE)
+        Synthesizer(SCHEMA, epsilon=1.0, **SMALL).fit(TABLE, release=folder)
 
 
-@pytest.mark.parametrize("name", ["schema.toml", "evidence/measurements.json", "run.json"])
+@pytest.mark.parametrize("name", ["schema.toml", "external/measurements.json", "run.json"])
 def test_files_of_the_user_that_are_called_as_ours(name: str, tmp_path: Path) -> None:
     """They are not taken for what a killed run left, and neither replaced nor removed."""
     file = tmp_path / name
     file.parent.mkdir(exist_ok=True)
     file.write_text("the user's own")
     with pytest.raises(ReleaseError, match="is not empty"):
-        Synthesizer(SCHEMA, epsilon=1.0, release=tmp_path, **SMALL).fit(TABLE)
+        Synthesizer(SCHEMA, epsilon=1.0, **SMALL).fit(TABLE, release=tmp_path)
     assert file.read_text() == "the user's own"
 
 
 def test_temporary_files_of_the_user_stay(tmp_path: Path) -> None:
     (tmp_path / ".notes.tmp").write_text("the user's own")
     with pytest.raises(ReleaseError, match="is not empty"):
-        Synthesizer(SCHEMA, epsilon=1.0, release=tmp_path, **SMALL).fit(TABLE)
-    made = Synthesizer(SCHEMA, epsilon=1.0, **SMALL).fit(TABLE).release
+        Synthesizer(SCHEMA, epsilon=1.0, **SMALL).fit(TABLE, release=tmp_path)
+    made = Synthesizer(SCHEMA, epsilon=1.0, **SMALL).fit(TABLE).release_
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "schema.toml").write_text("the user's own")
     with pytest.raises(ReleaseError, match="is not empty"):
@@ -861,7 +862,7 @@ def test_a_ledger_in_the_release_by_way_of_a_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("real")
     settings = {"ledger": tmp_path / "real" / "r" / "l.db", "create_ledger": True, **SMALL}
     with pytest.raises(LedgerError, match="is in the release"):
-        Synthesizer(SCHEMA, 1.0, release=tmp_path / "link" / "r", **settings).fit(TABLE)
+        fitted(SCHEMA, 1.0, TABLE, release=tmp_path / "link" / "r", **settings)
 
 
 def test_a_ledger_that_cannot_pay_for_the_whole_run(tmp_path: Path) -> None:
@@ -870,9 +871,9 @@ def test_a_ledger_that_cannot_pay_for_the_whole_run(tmp_path: Path) -> None:
     with Ledger(tmp_path / "l.db", create=True) as ledger:
         ledger.add_dataset("table", RhoBudget.from_epsilon(0.6, delta))
     with pytest.raises(BudgetError, match="was asked for"):
-        Synthesizer(SCHEMA, 1.0, ledger=tmp_path / "l.db", **ADAPTIVE).fit(TABLE)
+        Synthesizer(SCHEMA, 1.0, **ADAPTIVE).fit(TABLE, ledger=tmp_path / "l.db")
     with pytest.raises(LedgerError, match=r"no dataset 'tabel' \(did you mean 'table'"):
-        Synthesizer(SCHEMA, 0.1, ledger=tmp_path / "l.db", dataset="tabel", **SMALL).fit(TABLE)
+        Synthesizer(SCHEMA, 0.1, **SMALL).fit(TABLE, ledger=tmp_path / "l.db", dataset="tabel")
     with Ledger(tmp_path / "l.db", create=True) as ledger:
         assert ledger.charges("table") == []
 
@@ -894,25 +895,25 @@ def test_a_disk_that_is_full(settings: dict[str, Any], tmp_path: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(durable_files, "write", write)
             try:
-                Synthesizer(SCHEMA, epsilon=1.0, release=folder, **settings).fit(TABLE)
+                fitted(SCHEMA, 1.0, TABLE, release=folder, **settings)
                 break
             except GsdError as error:
                 assert "No space left on device" in str(error)
         if (folder / "release.json").exists():
-            assert Synthesizer.resume(folder, TABLE).release.complete
+            assert Synthesizer.resume(folder, TABLE).release_.complete
         else:
-            Synthesizer(SCHEMA, epsilon=1.0, release=folder, **settings).fit(TABLE)
+            fitted(SCHEMA, 1.0, TABLE, release=folder, **settings)
     assert full_at > 8
 
 
 def test_one_shot_goes_on_without_the_data(tmp_path: Path) -> None:
     folder = tmp_path / "release"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Release, "keep_table", lambda *arguments: (_ for _ in ()).throw(Killed()))
+        patch.setattr(RunFolder, "save_table", lambda *arguments: (_ for _ in ()).throw(Killed()))
         data = tmp_path / "table.parquet"
         pyarrow.parquet.write_table(TABLE, data)
         with pytest.raises(Killed):
-            Synthesizer(SCHEMA, epsilon=1.0, release=folder, **SMALL).fit(data)
+            Synthesizer(SCHEMA, epsilon=1.0, **SMALL).fit(data, release=folder)
     data.unlink()
     release = Release.load(folder)
     assert not release.complete
@@ -922,7 +923,7 @@ def test_one_shot_goes_on_without_the_data(tmp_path: Path) -> None:
         release.save(tmp_path / "other")
     synth = Synthesizer.resume(folder)
     assert synth.sample().num_rows == 60
-    assert len(synth.release.privacy["charges"]) == 1
+    assert len(synth.release_.privacy["charges"]) == 1
 
 
 def test_an_adaptive_run_needs_the_data_to_go_on(tmp_path: Path) -> None:
@@ -930,7 +931,7 @@ def test_an_adaptive_run_needs_the_data_to_go_on(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         durable_steps(patch, 20)
         with pytest.raises(Killed):
-            Synthesizer(SCHEMA, epsilon=1.0, release=folder, **ADAPTIVE).fit(TABLE)
+            Synthesizer(SCHEMA, epsilon=1.0, **ADAPTIVE).fit(TABLE, release=folder)
     with pytest.raises(ReleaseError, match="the run still needs the table; give it again"):
         Synthesizer.resume(folder)
     with pytest.raises(ReleaseError, match="another number of rows"):
@@ -940,7 +941,7 @@ def test_an_adaptive_run_needs_the_data_to_go_on(tmp_path: Path) -> None:
 
 def test_a_release_is_saved_loaded_and_projected_anew(tmp_path: Path) -> None:
     synth = Synthesizer(SCHEMA, epsilon=1.0, **SMALL).fit(TABLE)
-    synth.release.save(tmp_path / "release")
+    synth.release_.save(tmp_path / "release")
     release = Release.load(tmp_path / "release")
     names = {path.name for path in release.folder.iterdir()}
     assert names == {
@@ -949,7 +950,7 @@ def test_a_release_is_saved_loaded_and_projected_anew(tmp_path: Path) -> None:
     }
     with pytest.raises(ReleaseError, match=r"has no run\.json"):
         _ = release.run
-    assert release.synthetic.equals(synth.release.synthetic)
+    assert release.synthetic.equals(synth.release_.synthetic)
     assert release.schema == SCHEMA
     measured = release.measurements()
     assert isinstance(measured, Measurements)
@@ -957,14 +958,14 @@ def test_a_release_is_saved_loaded_and_projected_anew(tmp_path: Path) -> None:
     again = evolve(measured, GeneticSearch(rows=500), seed=9)
     assert again.table.num_rows == 500
     with pytest.raises(ReleaseError, match="holds a release already"):
-        synth.release.save(tmp_path / "release")
+        synth.release_.save(tmp_path / "release")
     with pytest.raises(ReleaseError, match="holds a release already; go on with it"):
-        Synthesizer(SCHEMA, 1.0, release=tmp_path / "release", **SMALL).fit(TABLE)
+        Synthesizer(SCHEMA, 1.0, **SMALL).fit(TABLE, release=tmp_path / "release")
 
 
 def test_seeded_noise_is_told_of_everywhere(tmp_path: Path) -> None:
-    synth = Synthesizer(SCHEMA, 1.0, insecure_noise_seed=1, release=tmp_path / "r", **SMALL)
-    release = synth.fit(TABLE).release
+    synth = Synthesizer(SCHEMA, 1.0, **SMALL)  # FIT insecure_noise_seed=1 release=tmp_path / "r"
+    release = synth.fit(TABLE).release_
     assert release.privacy["private"] is False
     assert release.privacy["guarantee"].startswith("NONE")
     measured = release.measurements()
@@ -991,13 +992,8 @@ def test_no_file_of_a_release_holds_a_row_or_an_exact_count(tmp_path: Path) -> N
     )
     folder = tmp_path / "release"
     synth = Synthesizer(
-        schema,
-        epsilon=0.01,
-        rows=50,
-        release=folder,
-        workload=["categorical:1", "tree:1"],
-        insecure_noise_seed=1,  # real noise may hit the exact count by chance
-    )
+        schema, epsilon=0.01, rows=50, workload=["categorical:1", "tree:1"]
+    )  # FIT release=folder insecure_noise_seed=1
     synth.fit(people)
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert len(files) > 8
@@ -1024,9 +1020,9 @@ def test_a_pickled_synthesizer_holds_no_data() -> None:
 def test_a_ledger_that_is_spent_refuses(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.db"
     options: dict[str, Any] = {"ledger": ledger, "dataset": "census", **SMALL}
-    Synthesizer(SCHEMA, epsilon=1.0, create_ledger=True, **options).fit(TABLE)
+    fitted(SCHEMA, 1.0, TABLE, create_ledger=True, **options)
     with pytest.raises(BudgetError, match="Nothing was charged or released"):
-        Synthesizer(SCHEMA, epsilon=0.5, **options).fit(TABLE)
+        fitted(SCHEMA, 0.5, TABLE, **options)
     with Ledger(ledger, create=True) as opened:
         assert len(opened.charges("census")) == 1
 
@@ -1044,7 +1040,7 @@ def test_two_processes_do_not_share_a_release(tmp_path: Path) -> None:
 def test_interruptions_stop_the_run_and_it_goes_on_later(tmp_path: Path) -> None:
     """A table that was not finished is not taken for one that was."""
     folder = tmp_path / "release"
-    synth = Synthesizer(SCHEMA, epsilon=1.0, release=folder, insecure_noise_seed=2, **SMALL)
+    synth = Synthesizer(SCHEMA, epsilon=1.0, **SMALL)  # FIT release=folder insecure_noise_seed=2
 
     def tell(what: str, now: Any) -> None:
         if what == "searching":
@@ -1055,7 +1051,7 @@ def test_interruptions_stop_the_run_and_it_goes_on_later(tmp_path: Path) -> None
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert not Release.load(folder).complete
     again = Synthesizer.resume(folder)
-    other = Synthesizer(SCHEMA, epsilon=1.0, insecure_noise_seed=2, **SMALL).fit(TABLE)
+    other = Synthesizer(SCHEMA, epsilon=1.0, **SMALL).fit(TABLE, insecure_noise_seed=2)
     assert again.sample().equals(other.sample())
 
 
@@ -1090,14 +1086,14 @@ def test_what_is_refused_before_anything_is_spent(
     settings: dict[str, Any], error: type[GsdError], message: str, tmp_path: Path
 ) -> None:
     options = {"epsilon": 1.0, "create_ledger": True, **SMALL, **settings}
-    synth = Synthesizer(SCHEMA, release=tmp_path / "r", ledger=tmp_path / "l.db", **options)
+    synth = Synthesizer(SCHEMA, **options)  # FIT release=tmp_path / "r" ledger=tmp_path / "l.db"
     with pytest.raises(error, match=message):
         synth.fit(TABLE)
     assert list(tmp_path.iterdir()) == []  # neither a folder nor a ledger is left
 
 
 def test_a_table_that_does_not_fit(tmp_path: Path) -> None:
-    synth = Synthesizer(SCHEMA, epsilon=1.0, release=tmp_path / "r", **SMALL)
+    synth = Synthesizer(SCHEMA, epsilon=1.0, **SMALL)  # FIT release=tmp_path / "r"
     with pytest.raises(SourceError, match="missing"):
         synth.fit(TABLE.drop_columns(["age"]))
     with pytest.raises(SourceError, match=r"nothing\.csv"):
@@ -1114,7 +1110,7 @@ def test_a_relative_folder_stays_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    synth = Synthesizer(SCHEMA, 1.0, release="r", **SMALL).fit(TABLE)
+    synth = Synthesizer(SCHEMA, 1.0, **SMALL).fit(TABLE, release="r")
     monkeypatch.chdir("/")
     assert synth.sample().num_rows == 60
 
@@ -1126,7 +1122,7 @@ def test_settings_by_name() -> None:
     with pytest.raises(ReleaseError, match="no setting is called 'row'"):
         synth.set_params(row=3)
     with pytest.raises(ReleaseError, match="call fit first"):
-        _ = synth.release
+        _ = synth.release_
 
 
 @pytest.mark.parametrize(
@@ -1146,11 +1142,11 @@ def test_folders_that_hold_no_release(
     change: Callable[[Path], Any], message: str, tmp_path: Path
 ) -> None:
     folder = tmp_path / "release"
-    Synthesizer(SCHEMA, epsilon=1.0, release=folder, **SMALL).fit(TABLE)
+    Synthesizer(SCHEMA, epsilon=1.0, **SMALL).fit(TABLE, release=folder)
     change(folder)
     with pytest.raises(ReleaseError, match=message):
         release = Release.load(folder)
-        _ = release.workload, release.epochs()
+        _ = release.workload, release.selections()
 
 
 def test_workloads_by_name() -> None:
@@ -1172,14 +1168,14 @@ UNKNOWN: dict[str, Any] = {"neighbours": "add-remove", "delta": 1e-6, "rows": 60
 def test_add_remove_measures_the_number_of_rows(settings: dict[str, Any], tmp_path: Path) -> None:
     """It is paid for, noisy, and the true one is nowhere to be found."""
     folder = tmp_path / "release"
-    synth = Synthesizer(SCHEMA, 0.5, **UNKNOWN, **settings, release=folder).fit(TABLE)
-    total = synth.release.total()
-    measured = synth.release.measurements()
+    synth = fitted(SCHEMA, 0.5, TABLE, release=folder, **UNKNOWN, **settings)
+    total = synth.release_.n_records()
+    measured = synth.release_.measurements()
     assert total is not None
     assert measured is not None
     assert measured.n_records == total.rows
-    assert measured.neighbours == synth.release.privacy["neighbours"] == "add-remove"
-    charges = synth.release.privacy["charges"]
+    assert measured.neighbours == synth.release_.privacy["neighbours"] == "add-remove"
+    charges = synth.release_.privacy["charges"]
     assert charges[0]["groups"] == ["number of rows"]
     budget = RhoBudget.from_epsilon(0.5, 1e-6, "zcdp" if settings else "gdp")
     assert charges[0]["units"] == pytest.approx(budget.units / 50, rel=1e-9)
@@ -1187,14 +1183,14 @@ def test_add_remove_measures_the_number_of_rows(settings: dict[str, Any], tmp_pa
     assert total.scale == pytest.approx(math.sqrt(1 / (2 * budget.rho / 50) + more), rel=1e-6)
     spent = sum(charge["units"] for charge in charges)
     assert budget.units * (1 - 1e-9) < spent <= budget.units
-    assert synth.release.settings["people"] is None
+    assert synth.release_.settings["people"] is None
     # A release that was handed on has it too, and the number of rows of a table with one row more
     # changes nothing in what it says of the settings.
-    assert synth.release.save(tmp_path / "copy").total() == total
+    assert synth.release_.save(tmp_path / "copy").n_records() == total
     more = datasets.census(801, seed=2).select(SCHEMA.names)
-    other = Synthesizer(SCHEMA, 0.5, **UNKNOWN, **settings).fit(more).release
-    assert other.settings == synth.release.settings
-    assert other.workload.size == synth.release.workload.size
+    other = fitted(SCHEMA, 0.5, more, **UNKNOWN, **settings).release_
+    assert other.settings == synth.release_.settings
+    assert other.workload.size == synth.release_.workload.size
 
 
 def test_the_noise_on_the_number_of_rows_is_as_large_as_it_says() -> None:
@@ -1203,7 +1199,7 @@ def test_the_noise_on_the_number_of_rows_is_as_large_as_it_says() -> None:
     table = TABLE.select(["sex"])
     found = []
     for _ in range(60):
-        total = Synthesizer(schema, 0.5, **UNKNOWN).fit(table).release.total()
+        total = fitted(schema, 0.5, table, **UNKNOWN).release_.n_records()
         assert total is not None
         found.append((total.rows - TABLE.num_rows) / total.scale)
     # Of chi-squared with 60 degrees of freedom, below 26 and above 116 with probability 1e-5.
@@ -1215,9 +1211,7 @@ def test_add_remove_goes_on_after_a_kill_at_any_step(
     settings: dict[str, Any], tmp_path: Path
 ) -> None:
     def fit(folder: Path) -> None:
-        Synthesizer(SCHEMA, 1.0, **UNKNOWN, **settings, release=folder, insecure_noise_seed=5).fit(
-            TABLE
-        )
+        fitted(SCHEMA, 1.0, TABLE, release=folder, insecure_noise_seed=5, **UNKNOWN, **settings)
 
     fit(tmp_path / "whole")
     expected = outcome(tmp_path / "whole", tmp_path / "whole.ledger.db")
@@ -1240,17 +1234,17 @@ def test_add_remove_cannot_go_on_without_its_total(tmp_path: Path) -> None:
     """To measure it again would be to draw twice under one charge."""
     folder = tmp_path / "release"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Release, "keep_table", killing)
+        patch.setattr(RunFolder, "save_table", killing)
         with pytest.raises(Killed):
-            Synthesizer(SCHEMA, 1.0, **UNKNOWN, release=folder).fit(TABLE)
-    (folder / "total.json").rename(folder / "total.bak")
+            fitted(SCHEMA, 1.0, TABLE, release=folder, **UNKNOWN)
+    (folder / "n_records.json").rename(folder / "total.bak")
     with pytest.raises(MeasurementError, match="the number of rows is gone"):
         Synthesizer.resume(folder, TABLE)
     for text in ("{}", '{"rows": 0, "scale": 1, "private": true}', "[1]", '{"rows": "8"}'):
-        (folder / "total.json").write_text(text)
+        (folder / "n_records.json").write_text(text)
         with pytest.raises(ReleaseError, match=r"total\.json"):
             Synthesizer.resume(folder, TABLE)
-    (folder / "total.bak").rename(folder / "total.json")
+    (folder / "total.bak").rename(folder / "n_records.json")
     assert Synthesizer.resume(folder, TABLE).sample().num_rows == 60
 
 
@@ -1260,13 +1254,13 @@ def killing(*_: Any, **__: Any) -> None:
 
 def test_add_remove_needs_a_delta_and_a_ledger_of_its_kind(tmp_path: Path) -> None:
     with pytest.raises(BudgetError, match="give a delta"):
-        Synthesizer(SCHEMA, 1.0, neighbours="add-remove").fit(TABLE)
+        Synthesizer(SCHEMA, Budget(1.0, neighbours="add-remove")).fit(TABLE)
     with pytest.raises(BudgetError, match="neighbours must be 'replace-one' or 'add-remove'"):
-        Synthesizer(SCHEMA, 1.0, neighbours="both").fit(TABLE)
+        Synthesizer(SCHEMA, Budget(1.0, neighbours="both")).fit(TABLE)
     ledger = tmp_path / "ledger.db"
-    Synthesizer(SCHEMA, 1.0, ledger=ledger, create_ledger=True, rows=60).fit(TABLE)
+    Synthesizer(SCHEMA, 1.0, rows=60).fit(TABLE, ledger=ledger, create_ledger=True)
     with pytest.raises(LedgerError, match="has neighbours 'replace-one', not 'add-remove'"):
-        Synthesizer(SCHEMA, 1.0, **UNKNOWN, ledger=ledger).fit(TABLE)
+        fitted(SCHEMA, 1.0, TABLE, ledger=ledger, **UNKNOWN)
 
 
 def test_rows_by_the_noise() -> None:
@@ -1287,7 +1281,7 @@ def test_rows_by_the_noise() -> None:
 
 def test_default_rows_are_planned_made_and_resumed(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"workload": ["categorical:1"], "insecure_noise_seed": 1}
-    synth = Synthesizer(SCHEMA, 5.0, **settings, release=tmp_path / "r")
+    synth = Synthesizer(SCHEMA, 5.0, **settings)  # FIT release=tmp_path / "r"
     expected = synth.plan(TABLE).rows
     assert 5000 < expected <= 20_000
     assert synth.fit(TABLE).sample().num_rows == expected
@@ -1302,7 +1296,7 @@ def test_default_rows_are_planned_made_and_resumed(tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match=r"release.json is damaged: no 'rows'"):
         Synthesizer.resume(tmp_path / "r", TABLE)
     # The number of rows is private here, and must not show.
-    private = Synthesizer(SCHEMA, 5.0, delta=1e-6, neighbours="add-remove", **settings)
+    private = Synthesizer(SCHEMA, Budget(5.0, delta=1e-6, neighbours="add-remove"), **settings)
     assert private.plan(TABLE, expected_rows=800).rows == 5000
 
 
@@ -1312,12 +1306,12 @@ def test_the_forecast_is_what_comes() -> None:
         synth = Synthesizer(SCHEMA, 1.0, **{"rows": 60, "threads": 1, **settings})
         guess = 800 if settings is UNKNOWN else None
         forecast = synth.plan(TABLE, expected_rows=guess)
-        measured = synth.fit(TABLE).release.measurements()
+        measured = synth.fit(TABLE).release_.measurements()
         assert measured is not None
         noise = {group.name: group.noise for group in forecast.groups}
         for number, scale in enumerate(measured.scales):
             assert noise[measured.workload.describe(number)] == pytest.approx(scale, rel=1e-9)
-        total = synth.release.total()
+        total = synth.release_.n_records()
         assert forecast.counting == (0.0 if total is None else pytest.approx(total.scale))
         rng = np.random.default_rng(1)
         group = max(forecast.groups, key=lambda each: each.queries)
@@ -1335,7 +1329,7 @@ def test_the_forecast_is_what_comes() -> None:
 
 def test_nobody_to_plan_for() -> None:
     with pytest.raises(SourceError, match="the table has no rows"):
-        Synthesizer(SCHEMA, 1.0, delta=1e-6).plan(TABLE.slice(0, 0))
+        Synthesizer(SCHEMA, Budget(1.0, delta=1e-6)).plan(TABLE.slice(0, 0))
 
 
 def test_what_can_be_read_once_cannot_be_planned_with() -> None:
@@ -1347,7 +1341,7 @@ def test_what_can_be_read_once_cannot_be_planned_with() -> None:
 
 def test_scikit_learn_can_clone_it() -> None:
     base = pytest.importorskip("sklearn.base")
-    synth = Synthesizer(SCHEMA, 1.0, rows=60, workload=["categorical:2"], release="somewhere")
+    synth = Synthesizer(SCHEMA, 1.0, rows=60, workload=["categorical:2"])  # FIT release="somewhere"
     again = base.clone(synth)
     assert again.get_params() == synth.get_params()
     assert again is not synth

@@ -14,14 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from private_gsd import (
-    Boolean,
     Categorical,
-    Date,
-    Datetime,
     GeneticSearch,
-    Integer,
     Measurements,
-    Real,
     Schema,
     Synthesizer,
     datasets,
@@ -36,23 +31,12 @@ from private_gsd.projection.domain import columns_of, random_table
 from private_gsd.sql.parsing import parse_predicate
 from private_gsd.workloads import Predicates, predicates, read_predicates
 from private_gsd.workloads.predicates import disjoint, most_at_once
+from tests.sql.people import SCHEMA
 from tests.workloads.random_sql import leaf, predicates_of
 
+pytestmark = pytest.mark.worker("large")
+
 CENSUS = datasets.census_schema()
-SCHEMA = Schema(
-    [
-        Categorical("job", values=["a", "b", "c", "it's"], nullable=True),
-        Categorical("other job", values=["b", "c", "d"], nullable=True),
-        Boolean("owner", nullable=True),
-        Categorical("code", values=(3, 10, 7)),
-        Integer("age", lower=0, upper=99, nullable=True),
-        Integer("hours", lower=0, upper=80, nullable=True),
-        Real("pay", lower=-10, upper=1000, decimals=1, nullable=True),
-        Date("begun", lower="2020-01-01", upper="2024-12-31", nullable=True),  # type: ignore[arg-type]
-        Date("ended", lower="2020-01-01", upper="2025-12-31", nullable=True),  # type: ignore[arg-type]
-        Datetime("seen", lower="2020-01-01T00:00:00", upper="2024-12-31T00:00:00", nullable=True),  # type: ignore[arg-type]
-    ]
-)
 
 
 def rows_of(schema: Schema, rows: int, seed: int) -> pa.Table:
@@ -237,7 +221,7 @@ def test_bad_sql_is_answered(text: str) -> None:
 
 def test_no_text() -> None:
     for bad in ("", "  ", 3, None):
-        with pytest.raises(WorkloadError, match="a predicate is a text"):
+        with pytest.raises(WorkloadError, match="the predicate must be a text"):
             parse_predicate(SCHEMA, bad)  # type: ignore[arg-type]
     wrong: list[Any] = ["age < 3", [], [[]], [["age < 3"], []]]
     for each in wrong:

@@ -23,9 +23,11 @@ from private_gsd.workloads import Sums, Workload, sums
 from private_gsd.workloads.serialisation import dump_workload, load_workload
 from private_gsd.workloads.specs import workload_of
 from private_gsd.workloads.sums import STEPS, Part
+from tests.sql.people import SCHEMA
 from tests.sql.test_rules import rows_of
 from tests.workloads.random_sql import predicates_of
-from tests.workloads.test_predicates import SCHEMA
+
+pytestmark = pytest.mark.worker("large")
 
 QUERIES = [
     [Part(1, "age")],

@@ -13,7 +13,7 @@ from rich.table import Table
 from private_gsd.cli import console
 from private_gsd.privacy.budget import Conversion, RhoBudget, units_to_rho
 from private_gsd.privacy.ledger.ledger import Ledger
-from private_gsd.privacy.ledger.reservations import LedgerRun, held_by_runs
+from private_gsd.privacy.ledger.reservations import Reservation, open_reservations
 from private_gsd.privacy.record import at_most
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def show(
             typer.echo(json.dumps(records, indent=2))
             return
         charges = [charge for name in names for charge in ledger.charges(name)]
-        held = [pair for name in names for pair in held_by_runs(ledger, name)]
+        reserved = [pair for name in names for pair in open_reservations(ledger, name)]
     console.out.print(accounts_table(accounts))
     if any(record["private"] for record in records):
         but = "" if all(record["private"] for record in records) else " but as said below"
@@ -96,10 +96,10 @@ def show(
                 f"dataset {escape(repr(record['dataset']))} is NOT PRIVATE: {escape(reason)}",
                 soft_wrap=True,
             )
-    for run, rho in held:
+    for run, rho in reserved:
         console.out.print(
-            f"rho {rho:.6g} is held by run {escape(run)!r}, which is not finished: resume it, or "
-            "free it with 'private-gsd ledger free'",
+            f"rho {rho:.6g} is reserved for run {escape(run)!r}, which is not finished: resume it, "
+            "or cancel the reservation with 'private-gsd ledger cancel'",
             soft_wrap=True,
         )
     if charges:
@@ -110,17 +110,17 @@ def show(
 
 
 @app.command()
-def free(
+def cancel(
     ledger_file: LedgerArgument,
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run's name.")],
     dataset: Annotated[str, typer.Option(help="The dataset's name.")],
 ) -> None:
-    """Give back what a run holds that will never be resumed. What it spent stays spent."""
+    """Cancel what is reserved for a run that will not be resumed. What it spent stays spent."""
     with Ledger(ledger_file, create=False) as ledger:
-        units = LedgerRun(ledger, dataset, run, "").give_back()
+        units = Reservation(ledger, dataset, run, "").cancel()
     console.out.print(
-        f"{escape(str(ledger_file))}: rho {units_to_rho(units):.6g} held by run "
-        f"{escape(repr(run))} is free again",
+        f"{escape(str(ledger_file))}: rho {units_to_rho(units):.6g} reserved for run "
+        f"{escape(repr(run))} is cancelled",
         soft_wrap=True,
     )
 
@@ -145,10 +145,10 @@ def accounts_table(accounts: list[Account]) -> Table:
             ("", f"{budget.conversion} epsilon", "total", ""),
         )
         amounts: tuple[int, ...] = (account.spent, account.remaining, budget.units)
-        if account.held:
-            rows = (rows[0], ("", rows[1][1], "held", ""), ("", rows[2][1], "remaining", ""))
+        if account.reserved:
+            rows = (rows[0], ("", rows[1][1], "reserved", ""), ("", rows[2][1], "remaining", ""))
             rows += (("", "", "total", ""),)
-            amounts = (account.spent, account.held, account.remaining, budget.units)
+            amounts = (account.spent, account.reserved, account.remaining, budget.units)
         for (name, term, what, drawn), units in zip(rows, amounts, strict=True):
             rho, epsilon = units_to_rho(units), account.epsilon_of(units)
             # What is guaranteed is rounded up, so that what is printed is true as well.

@@ -23,6 +23,7 @@ from private_gsd.data.sources import Source, open_source
 from private_gsd.data.sources.spark import SparkFrame
 from private_gsd.errors import DataError, SourceError
 from private_gsd.kernels.binning import count_outside
+from private_gsd.system.progress import Progress, ignore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -71,7 +72,7 @@ def exact_counts(
     *,
     on_invalid: OnInvalid = "error",
     threads: int | None = None,
-    progress: Callable[[int], object] | None = None,
+    progress: Progress = ignore,
 ) -> ExactCounts:
     """Answer every query of a workload exactly, in one pass over a table.
 
@@ -80,7 +81,7 @@ def exact_counts(
         data: Any table that ``open_source`` takes.
         on_invalid: What to do with values outside the schema, see ``Encoder``.
         threads: How many threads count; as many as there are cores by default.
-        progress: Called with the number of rows of each batch that was counted.
+        progress: Called as rows are counted.
     """
     source = data if isinstance(data, Source) and data.schema == workload.schema else None
     if source is None:
@@ -99,7 +100,10 @@ def exact_counts(
                 problems.merge(mine)
         return None if problems else matrix
 
-    rows, counts = _count(workload, source.batches(BATCH_ROWS), encode, threads, progress)
+    def report(rows: int) -> None:
+        progress("counting", rows, source.rows)
+
+    rows, counts = _count(workload, source.batches(BATCH_ROWS), encode, threads, report)
     if problems:
         raise problems.error(source.name)
     return ExactCounts(workload, rows, counts)
@@ -110,7 +114,7 @@ def _answer_on_spark(
     source: Source,
     table: SparkFrame,
     encoder: Encoder,
-    progress: Callable[[int], object] | None,
+    progress: Progress,
 ) -> ExactCounts:
     """The same, where the rows are; what is wrong with them is told in the same words."""
     head, counts = count_on_spark(table, source.columns, encoder, workload)
@@ -120,8 +124,7 @@ def _answer_on_spark(
         raise head.problems.error(source.name)
     if not head.rows:
         raise SourceError(f"{source.name}: the table has no rows")
-    if progress is not None:
-        progress(head.rows)
+    progress("counting", head.rows, head.rows)
     return ExactCounts(workload, head.rows, counts)
 
 
@@ -138,7 +141,8 @@ def count(
     # As many pieces for each thread, all of one size: else one thread waits for the other.
     rounds = max(1, -(-len(matrix) // (threads * BATCH_ROWS)))
     pieces = np.array_split(matrix, threads * rounds)
-    return _count(workload, pieces, partial(_checked, workload.schema), threads, None)[1]
+    encode = partial(_checked, workload.schema)
+    return _count(workload, pieces, encode, threads, lambda rows: None)[1]
 
 
 def _checked(schema: Schema, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -155,7 +159,7 @@ def _count(
     pieces: Iterable[Any],
     encode: Callable[[Any], NDArray[np.float64] | None],
     threads: int | None,
-    progress: Callable[[int], object] | None,
+    report: Callable[[int], object],
 ) -> tuple[int, NDArray[np.int64]]:
     """Encode and count pieces of a table on threads, each with a state of its own."""
     threads = threads or len(os.sched_getaffinity(0))
@@ -178,20 +182,19 @@ def _count(
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[int]] = deque()
 
-        def take() -> int:
-            done = waiting.popleft().result()
-            if progress is not None:
-                progress(done)
-            return done
+        def take() -> None:
+            nonlocal rows
+            rows += waiting.popleft().result()
+            report(rows)
 
         try:
             for piece in pieces:
                 waiting.append(pool.submit(work, piece))
                 # No more pieces are held than there are threads to work on, and one to come.
                 if len(waiting) > threads:
-                    rows += take()
+                    take()
             while waiting:
-                rows += take()
+                take()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -17,9 +17,9 @@ from private_gsd.errors import MeasurementError, WorkloadError, expect_type
 from private_gsd.measurements.marginal_estimates import Line, line_of, mask_of, tables_of
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.schema import Numeric
-from private_gsd.sql.arithmetic import is_unicode
 from private_gsd.sql.expressions import TRUE, Known, both, columns_of_truth
-from private_gsd.sql.parsing import column_named, parse_predicate
+from private_gsd.sql.parsing import parse_predicate
+from private_gsd.sql.predicate_text import column_named, is_unicode
 from private_gsd.workloads import Sums, Workload
 from private_gsd.workloads.conditions import literal
 from private_gsd.workloads.sums import STEPS, Part

@@ -41,7 +41,7 @@ CONVERSIONS = {
     "noise drawn is the discrete Gaussian, with a variance that is larger by 3 to keep it",
 }
 ACCOUNTING = (
-    "spent, held and remaining are accounting: how much of the total is used. They are no "
+    "spent, reserved and remaining are accounting: how much of the total is used. They are no "
     "guarantee; their epsilons only convert amounts of rho."
 )
 # For how many rows of one person, and for which probabilities of a false alarm, it is spelled out.
@@ -60,7 +60,7 @@ def privacy_record(account: Account, charges: Sequence[Charge]) -> dict[str, Any
         "units_per_rho": UNITS_PER_RHO,
         "total": _amounts(account, budget.units),
         "spent": _amounts(account, account.spent),
-        "held": _amounts(account, account.held),
+        "reserved": _amounts(account, account.reserved),
         "remaining": _amounts(account, account.remaining),
         "charges": [
             {

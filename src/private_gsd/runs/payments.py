@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from private_gsd.privacy.budget import Conversion
-    from private_gsd.privacy.ledger.reservations import LedgerRun
+    from private_gsd.privacy.ledger.reservations import Reservation
     from private_gsd.system.interruptions import Remembered
 
 
@@ -44,7 +44,7 @@ class LedgerPayments:
         interruptions: Nothing is paid after Ctrl-C.
     """
 
-    reservation: LedgerRun
+    reservation: Reservation
     interruptions: Remembered
 
     @property
@@ -62,11 +62,11 @@ class LedgerPayments:
 
     def commit(self, step: str, digest: str) -> None:
         """In the ledger."""
-        self.reservation.keep(step, digest)
+        self.reservation.commit(step, digest)
 
     def committed(self, step: str) -> str | None:
         """By the ledger."""
-        return self.reservation.kept(step)
+        return self.reservation.committed(step)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class SweepPayments:
         interruptions: Nothing is paid after Ctrl-C.
     """
 
-    reservation: LedgerRun
+    reservation: Reservation
     number: int
     interruptions: Remembered
 
@@ -136,7 +136,7 @@ class UnledgeredPayments:
 class StepAccountant:
     """Pays for one step of a run, once."""
 
-    run: LedgerRun
+    run: Reservation
     step: str
     interruptions: Remembered
 

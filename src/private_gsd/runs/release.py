@@ -24,14 +24,14 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from private_gsd.data.encoding import Encoder
 from private_gsd.errors import BudgetError, MeasurementError, ReleaseError
-from private_gsd.measurements.measurements import UNSOUND, Measurements, check_rows
+from private_gsd.measurements.measurements import UNSOUND, Measurements, check_n_records
 from private_gsd.privacy.measuring import NoisyTotal
 from private_gsd.privacy.record import at_most, restated, uncovered
 from private_gsd.runs.manifest import DOCUMENT, INPUTS, Manifest
@@ -51,7 +51,7 @@ from private_gsd.system.untrusted_files import (
 from private_gsd.workloads.serialisation import ARRAY_NAMES, load_workload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -118,7 +118,7 @@ class Release:
         return not isinstance(document, dict) or document.get("format") == FORMAT
 
     @classmethod
-    def load(cls, folder: str | Path) -> Release:
+    def load(cls, folder: str | Path) -> Self:
         """Open a release, complete or not; anything else is refused."""
         release = cls(folder)
         # A synthetic table that is gone can be made again, of the measurements.
@@ -225,7 +225,9 @@ class Release:
             return None
         try:
             return NoisyTotal(
-                check_rows(document["rows"]), float(document["scale"]), document["private"] is True
+                check_n_records(document["n_records"]),
+                float(document["scale"]),
+                document["private"] is True,
             )
         except (*UNSOUND, MeasurementError):
             raise ReleaseError(f"{self.folder}: n_records.json is damaged") from None
@@ -257,23 +259,30 @@ class Release:
 
     def save(self, folder: str | Path) -> Release:
         """Copy a complete release to another folder, which must not hold one."""
+        other = Release(folder)
+        other.write_files(self.files())
+        return other
+
+    def files(self) -> dict[str, bytes]:
+        """The files of a complete release, by name; ``release.json`` comes last."""
         if not self.complete:
             raise ReleaseError(f"{self.folder}: not complete yet, and so not to be published")
-        other = Release(folder)
-        other.check_free()
         # The names are those that releases have, and all is whole before anything is copied.
         manifest = self._manifest
         manifest.check(self.folder)
-        with other._writing():
-            durable_files.make_folder(other.folder)
-            for name in manifest.entries:
-                target = other.folder / name
-                if target.parent != other.folder:
-                    durable_files.make_folder(other._subfolder(target.parent.name))
-                durable_files.write(target, manifest.read(self.folder, name))
-            # The document comes last: without it there is no release.
-            durable_files.write(other.folder / "release.json", seal(self._document))
-        return other
+        found = {name: manifest.read(self.folder, name) for name in manifest.entries}
+        return {**found, "release.json": seal(self._document)}
+
+    def write_files(self, files: Mapping[str, bytes]) -> None:
+        """Fill the folder, which must not hold a release, with the files of another release."""
+        self.check_free()
+        with self._writing():
+            durable_files.make_folder(self.folder)
+            for name, content in files.items():
+                target = self.folder / name
+                if target.parent != self.folder:
+                    durable_files.make_folder(self._subfolder(target.parent.name))
+                durable_files.write(target, content)
 
     @property
     def _document(self) -> dict[str, Any]:

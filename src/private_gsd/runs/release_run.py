@@ -12,7 +12,7 @@ from private_gsd.data.encoding import Encoder
 from private_gsd.errors import GsdError, LedgerError
 from private_gsd.privacy.accountant import require_same
 from private_gsd.privacy.ledger.ledger import Account, Ledger
-from private_gsd.privacy.ledger.reservations import LedgerRun
+from private_gsd.privacy.ledger.reservations import Reservation
 from private_gsd.privacy.record import release_record
 from private_gsd.runs.payments import LedgerPayments
 from private_gsd.system.interruptions import Remembered
@@ -59,14 +59,14 @@ class ReleaseRun:
         created = first if moved is None and makes else False
         interruptions = Remembered()
         with interruptions.listening(), Ledger(path, create=created) as ledger:
-            reservation = LedgerRun(ledger, settings.dataset, facts["run"], secrets.token_hex(8))
+            reservation = Reservation(ledger, settings.dataset, facts["run"], secrets.token_hex(8))
             self._check_account(ledger)
             planned = self.runner.planned_units
             release.note(opened=True)
-            reservation.begin(planned, seeded=settings.insecure_noise_seed is not None)
+            reservation.reserve(planned, seeded=settings.insecure_noise_seed is not None)
             if moved is not None:
                 release.note(ledger=str(path), own_ledger=own)
-            release.tidy(reservation.kept_at)
+            release.tidy(reservation.committed_at)
             payments = LedgerPayments(reservation, interruptions)
             measured, table, unspent = self.runner.run(exact, payments, release)
             mine = reservation.charges()
@@ -75,7 +75,7 @@ class ReleaseRun:
             ):
                 raise LedgerError(f"{path}: does not know what paid for these measurements")
             if unspent:  # others may have it; the run has come to its end
-                reservation.give_back()
+                reservation.cancel()
             record = release_record(
                 ledger.privacy_record(settings.dataset),
                 self.runner.knowledge.claims(),
@@ -120,7 +120,7 @@ class ReleaseRun:
         try:
             with Ledger(facts["ledger"], create=False, read_only=True) as ledger:
                 dataset = self.runner.settings.dataset
-                return LedgerRun(ledger, dataset, facts["run"], "").begun
+                return Reservation(ledger, dataset, facts["run"], "").exists
         except GsdError:
             return True
 

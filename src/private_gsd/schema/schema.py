@@ -39,7 +39,8 @@ class Schema:
 
     Attributes:
         columns: The columns, in order.
-        constraints: Rules that every row meets, as SQL conditions.
+        constraints: Rules that every row meets, as SQL conditions; each is parsed at once, and
+            one that cannot be understood is refused.
         drafted: Whether the schema was learned from data, and so is not public knowledge.
         notes: Remarks for people, written as comments into the file.
     """
@@ -80,6 +81,11 @@ class Schema:
         set_field(self, "constraints", tuple(constraints))
         set_field(self, "drafted", drafted)
         set_field(self, "notes", tuple(notes))
+        if self.constraints:
+            # What a rule means is known to ``sql``, which stands on the columns of this package.
+            from private_gsd.sql.rules import rules_of
+
+            rules_of(self)
 
     @property
     def names(self) -> tuple[str, ...]:

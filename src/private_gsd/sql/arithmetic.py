@@ -5,22 +5,20 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from sqlglot import exp
 
-from private_gsd.errors import WorkloadError, did_you_mean
 from private_gsd.schema import Date, Datetime, Integer, Real
 from private_gsd.sql.evaluating import divided
 from private_gsd.sql.expressions import Arithmetic, Constant, Number, Value
+from private_gsd.sql.predicate_text import PredicateText, bare, is_text, short
 
 if TYPE_CHECKING:
-    from private_gsd.schema import Column, Schema
+    from private_gsd.sql.predicate_text import Node
 
-Node = Any  # sqlglot has changed the name of its base class
-SHOWN = 60
 MOMENT = r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?([+-]\d{2}:?\d{2}|Z)?)?"
 
 # Seconds in each unit of time that has a length of its own; months and years have not.
@@ -28,10 +26,6 @@ SECONDS = {"D": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-
 SPANS = {"week": 604800, "day": 86400, "hour": 3600, "minute": 60, "second": 1}
 
 BINARY = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
-ALLOWED = (
-    "comparisons, BETWEEN, IN lists, LIKE, IS NULL, IS TRUE, AND, OR, NOT, + - * /, abs(), "
-    "coalesce(), DATE and TIMESTAMP literals and INTERVALs up to weeks"
-)
 
 
 class Quantity(NamedTuple):
@@ -42,44 +36,8 @@ class Quantity(NamedTuple):
     unit: float = 1.0
 
 
-class NumberReader:
-    """Reads the numbers in a text; knows how to point at a place in it.
-
-    Args:
-        schema: The public schema.
-        text: The text.
-    """
-
-    def __init__(self, schema: Schema, text: str) -> None:
-        self.schema = schema
-        self.text = text
-
-    # Errors
-
-    def error(self, node: Node, message: str) -> WorkloadError:
-        """An error that points at a part of the text."""
-        places = [each.meta["start"] for each in node.walk() if "start" in each.meta]
-        return self.error_at(min(places) if places else None, message)
-
-    def error_at(self, place: int | None, message: str) -> WorkloadError:
-        """An error that points at a character."""
-        if place is None:
-            return WorkloadError(f"in the predicate {short(self.text)!r}: {message}")
-        start = max(0, place - SHOWN // 2)
-        shown = re.sub(r"\s", " ", self.text[start : start + SHOWN])
-        lead = "…" if start else ""
-        return WorkloadError(
-            f"in the predicate, at character {place + 1}: {message}\n"
-            f"  {lead}{shown}{'…' if start + SHOWN < len(self.text) else ''}\n"
-            f"  {' ' * (place - start + len(lead))}^"
-        )
-
-    def unsupported(self, node: Node) -> WorkloadError:
-        """What is not understood."""
-        name = node.sql(dialect="duckdb")
-        return self.error(node, f"{short(name)!r} is not supported; there are {ALLOWED}")
-
-    # Numbers
+class NumberReader(PredicateText):
+    """Reads the numbers in the text of a predicate."""
 
     def number(self, node: Node, beside: Node | None = None) -> Quantity:
         """A number; a text beside a moment is one, too."""
@@ -122,14 +80,18 @@ class NumberReader:
         except ValueError:  # the parser takes 1e for a number
             raise self.error(node, f"{short(node.this)!r} is not a number") from None
 
-    def plain_number(self, node: Node) -> float | None:
-        """A number with its sign, if it is one."""
-        sign = 1.0
+    def plain_number(self, node: Node) -> Decimal | None:
+        """A number with its sign, if it is one; all its digits count."""
+        negative = False
         while isinstance(node, exp.Neg):
-            node, sign = bare(node.this), -sign
-        if isinstance(node, exp.Literal) and not node.is_string:
-            return sign * self.literal(node)
-        return None
+            node, negative = bare(node.this), not negative
+        if not isinstance(node, exp.Literal) or node.is_string:
+            return None
+        try:
+            number = Decimal(node.this)
+        except InvalidOperation:  # no number, or one beyond all others
+            number = Decimal(self.literal(node))
+        return number.copy_negate() if negative else number
 
     def _number_of_column(self, node: exp.Column) -> Quantity:
         position, column = self.column(node)
@@ -210,20 +172,6 @@ class NumberReader:
         one, other = alike(one, other)
         return _folded(operator, one, other)._replace(sort=sort)
 
-    def column(self, node: exp.Column) -> tuple[int, Column]:
-        """A column by its name: as written, or whatever its case where that is clear."""
-        if node.args.get("table") or not isinstance(node.this, exp.Identifier):
-            raise self.error(node, "name the column alone, without a table")
-        name = node.this.name
-        names = self.schema.names
-        if name not in names and not node.this.quoted:
-            alike = [each for each in names if each.lower() == name.lower()]
-            name = alike[0] if len(alike) == 1 else name
-        if name not in names:
-            hint = did_you_mean(name, names)
-            raise self.error(node, f"the schema has no column {short(name)!r}{hint}")
-        return names.index(name), self.schema[name]
-
     def parsed(self, node: Node) -> dt.datetime:
         """A date or a moment, from its text."""
         try:
@@ -285,29 +233,6 @@ def units_of(moment: dt.datetime, unit: str) -> float:
     return float(floor.astype(np.int64)) + (0.5 if begun else 0.0)
 
 
-def bare(node: Node) -> Node:
-    """What stands in parentheses."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
-
-
-def is_text(node: Node) -> bool:
-    """Whether it is a text in quotes."""
-    return isinstance(node, exp.Literal) and bool(node.is_string)
-
-
-def is_unicode(text: str) -> bool:
-    """Whether a text can be written down; bytes that are not UTF-8 come as lone surrogates."""
-    return not any("\ud800" <= sign <= "\udfff" for sign in text)
-
-
 def sort_of(number: Quantity) -> str:
     """What a number measures, in words."""
     return {None: "a number", "moment": "a moment", "span": "a span of time"}[number.sort]
-
-
-def short(text: str) -> str:
-    """The beginning of a text, on one line."""
-    text = re.sub(r"\s+", " ", text)
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"

@@ -243,10 +243,9 @@ def rules_of(schema: Schema) -> Rules:
     truths = []
     for number, text in enumerate(schema.constraints, start=1):
         try:
-            truths.append(parse_predicate(schema, text))
+            truths.append(parse_predicate(schema, text, f"rule {number} of constraints"))
         except WorkloadError as error:
-            words = str(error).replace("in the predicate", f"in rule {number} of constraints", 1)
-            raise SchemaError(words) from None
+            raise SchemaError(str(error)) from None
     kept = tuple(passing(truth) for truth in truths)
     return Rules(
         schema, tuple(schema.constraints), kept, tuple(wanted(truth, PASSES) for truth in truths)

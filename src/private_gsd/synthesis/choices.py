@@ -2,7 +2,353 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from private_gsd.data.sources import open_source
+from private_gsd.errors import (
+    BudgetError,
+    LedgerError,
+    ProjectionError,
+    SchemaError,
+    SourceError,
+    WorkloadError,
+)
+from private_gsd.measurements.knowledge import Knowledge
+from private_gsd.mechanisms.defaults import (
+    check_projector,
+    choose_mechanism,
+    choose_rows,
+    choose_specs,
+)
+from private_gsd.mechanisms.forecast import Forecast, require_memory
+from private_gsd.mechanisms.registry import check_conversion, conversion_of, mechanism_of
+from private_gsd.privacy.budget import Budget, RhoBudget
+from private_gsd.privacy.ledger import Ledger
+from private_gsd.privacy.measuring import MAX_ROWS
+from private_gsd.projection.projectors import projector_of
+from private_gsd.projection.protocol import MOST_ROWS
+from private_gsd.runs.release_run import require_ledger
+from private_gsd.runs.settings import MOST_SEED, MOST_THREADS, RunSettings
+from private_gsd.schema import Schema
+from private_gsd.sql.rules import check_rules
+from private_gsd.workloads import Workload
+from private_gsd.workloads.checks import whole
+from private_gsd.workloads.serialisation import dump_workload
+from private_gsd.workloads.specs import default_specs, workload_of
 
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Sequence
+
+    from private_gsd.data.encoding import OnInvalid
+    from private_gsd.measurements.knowledge import KnowledgeOf
+    from private_gsd.mechanisms.base import Mechanism
+    from private_gsd.projection import Projector
+
+# The δ with which a budget is checked where its own is not known yet.
+STAND_IN_DELTA = 1e-9
+
+
+@dataclass(frozen=True)
+class Stated:
+    """The parameters of a synthesizer as values. All that can be checked without data is checked.
+
+    Attributes:
+        schema: The public schema.
+        budget: The privacy budget.
+        workload: The target workload, or the names of its parts; None for the program's choice.
+        mechanism: How the budget is spent; None for the program's choice.
+        projector: What makes a table of the measurements.
+        rows: The number of rows of the synthetic table; None for the program's choice.
+        knowledge: What is known beside the measurements.
+        random_state: The seed of the projection.
+        threads: The number of threads; all cores by default.
+    """
+
+    schema: Schema
+    budget: Budget
+    workload: Workload | Sequence[str] | None
+    mechanism: Mechanism | None
+    projector: Projector
+    rows: int | None
+    knowledge: KnowledgeOf
+    random_state: int
+    threads: int | None
+
+    @classmethod
+    def of(
+        cls,
+        schema: Any,
+        budget: Any,
+        *,
+        epsilon: Any = None,
+        workload: Any = None,
+        mechanism: Any = "auto",
+        projector: Any = "gsd",
+        rows: Any = None,
+        knowledge: Any = None,
+        random_state: Any = 0,
+        threads: Any = None,
+    ) -> Stated:
+        """The values that the parameters of a ``Synthesizer`` stand for; refuses what is wrong."""
+        _check_schema(schema)
+        stated = cls(
+            schema=schema,
+            budget=_budget_of(budget, epsilon),
+            workload=[workload] if isinstance(workload, str) else workload,
+            mechanism=mechanism_of(mechanism),
+            projector=projector_of(projector),
+            rows=None if rows is None else whole("rows", rows, 1, MOST_ROWS, ProjectionError),
+            knowledge=_knowledge_of(knowledge, schema),
+            random_state=whole("random_state", random_state, 0, MOST_SEED),
+            threads=None if threads is None else whole("threads", threads, 1, MOST_THREADS),
+        )
+        stated._check_budget()
+        stated._check_projector()
+        stated.check_workload()
+        return stated
+
+    def _check_budget(self) -> None:
+        conversion = self.budget.conversion or conversion_of(self.mechanism)
+        # With some δ, if it is not known yet: the rest is checked all the same.
+        delta = STAND_IN_DELTA if self.budget.delta is None else self.budget.delta
+        RhoBudget.from_epsilon(self.budget.epsilon, delta, conversion)
+        check_conversion(conversion, self.mechanism)
+
+    def _check_projector(self) -> None:
+        known, projector = self.knowledge.knowledge, self.projector
+        if self.schema.constraints and not projector.keeps_rules:
+            raise WorkloadError(
+                f"projector {projector.name!r} does not keep a schema's rules; use 'gsd', or leave "
+                "them out"
+            )
+        if (known.public_counts or known.derived_statistics) and not projector.takes_knowledge:
+            raise WorkloadError(
+                f"projector {projector.name!r} takes neither public counts nor derived statistics; "
+                "use 'gsd', or leave them out"
+            )
+
+    def check_workload(self) -> None:
+        """Refuse a target workload that cannot be measured; the program's choice can."""
+        if self.workload is not None:
+            self.target_of(self.workload)
+
+    def target_of(self, given: Workload | Sequence[str]) -> Workload:
+        """A target workload, if it can be saved, measured and projected."""
+        target = given if isinstance(given, Workload) else workload_of(self.schema, given)
+        if target.schema != self.schema:
+            raise WorkloadError("the workload is of another schema than the synthesizer")
+        dump_workload(target)  # what cannot be saved is found now
+        mechanism = self.mechanism_for(target)
+        candidates = mechanism.candidates(target)
+        self.knowledge.check(mechanism.certain(candidates))
+        external = self.knowledge.external_workload
+        self.projector.check(candidates if external is None else candidates + external)
+        return target
+
+    def mechanism_for(self, target: Workload) -> Mechanism:
+        """The mechanism that was stated, or the choice for a target workload."""
+        return self.mechanism or choose_mechanism(target)
+
+    def account(
+        self, ledger: Any, dataset: str, *, create_ledger: bool = False
+    ) -> RhoBudget | None:
+        """The terms of a dataset in a ledger that is there: they must be those of the budget.
+
+        Args:
+            ledger: The ledger file; None for a ledger of the run's own.
+            dataset: The name of the dataset in it.
+            create_ledger: Whether the ledger may be made.
+        """
+        if not isinstance(ledger, str | Path | None):
+            raise LedgerError(f"ledger must be a path, not {ledger!r:.80}")
+        if ledger is None:
+            if create_ledger:
+                raise LedgerError("create_ledger goes with ledger: name the file to make")
+            return None
+        if not Path(ledger).exists():
+            if not create_ledger:
+                require_ledger(Path(ledger), dataset)
+            return None
+        with Ledger(ledger, create=False, read_only=True) as opened:
+            account = opened.account(dataset)
+        for name, known in (
+            ("neighbours", account.neighbours),
+            ("conversion", account.budget.conversion),
+            ("delta", account.budget.delta),
+        ):
+            stated = getattr(self.budget, name)
+            if stated is not None and stated != known:
+                raise LedgerError(
+                    f"{ledger}: dataset {dataset!r} has {name} {known!r}, not {stated!r}; what is "
+                    "spent on it is stated on these terms"
+                )
+        where = f"{ledger}: dataset {dataset!r} has"
+        check_conversion(account.budget.conversion, self.mechanism, where)
+        return account.budget
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What is decided for a user, from public facts alone.
+
+    Attributes:
+        stated: What the user stated.
+        account: The budget of the dataset in a ledger, whose δ and conversion count; None where
+            there is no ledger yet.
+    """
+
+    stated: Stated
+    account: RhoBudget | None = None
+
+    @cached_property
+    def public(self) -> bool:
+        """Whether the number of records is public."""
+        return self.stated.budget.neighbours == "replace-one"
+
+    def budget(self, n_records: int) -> RhoBudget:
+        """What may be spent; the number of records counts only where it is public."""
+        stated = self.stated.budget
+        if self.account is not None:
+            stated = replace(stated, delta=self.account.delta, conversion=self.account.conversion)
+        known = n_records if self.public else None
+        return stated.resolve(n_records=known, conversion=conversion_of(self.stated.mechanism))
+
+    def target(self, n_records: int | None) -> Workload:
+        """The target workload, as stated, or chosen by the public number of records."""
+        stated = self.stated
+        if stated.workload is not None:
+            return stated.target_of(stated.workload)
+        if not n_records or not self.public:
+            return stated.target_of(default_specs(stated.schema))
+        return stated.target_of(choose_specs(stated.schema, self.budget(n_records), n_records))
+
+    def candidates(self, target: Workload) -> Workload:
+        """The candidate queries, if there is memory for a table of them."""
+        found = self.stated.mechanism_for(target).candidates(target)
+        require_memory(found, self.stated.rows or 1)
+        return found
+
+    def rows(self, target: Workload, budget: RhoBudget, n_records: int) -> int:
+        """The number of rows of the synthetic table."""
+        if self.stated.rows is not None:
+            return self.stated.rows
+        mechanism = self.stated.mechanism_for(target)
+        return choose_rows(mechanism, target, budget, n_records if self.public else None)
+
+    def settings(
+        self,
+        target: Workload,
+        n_records: int,
+        *,
+        dataset: str = "table",
+        on_invalid: OnInvalid = "error",
+        insecure_noise_seed: int | None = None,
+    ) -> RunSettings:
+        """The settings of a run, all decided.
+
+        Args:
+            target: The target workload.
+            n_records: The number of records of the table.
+            dataset: The name of the dataset in the ledger.
+            on_invalid: What to do with values outside the schema.
+            insecure_noise_seed: The seed of noise that is not private.
+        """
+        stated, budget = self.stated, self.budget(n_records)
+        return RunSettings(
+            budget=replace(stated.budget, delta=budget.delta, conversion=budget.conversion),
+            mechanism=self._checked_mechanism(target),
+            projector=stated.projector,
+            knowledge=stated.knowledge.knowledge,
+            rows=self.rows(target, budget, n_records),
+            random_state=stated.random_state,
+            dataset=dataset,
+            on_invalid=on_invalid,
+            insecure_noise_seed=insecure_noise_seed,
+            # What the release shows must not depend on a number that is private.
+            n_records=n_records if self.public else None,
+        )
+
+    def forecast(self, n_records: int, *, guessed: bool) -> Forecast:
+        """What a run would measure, and how well.
+
+        Args:
+            n_records: The number of records of the table.
+            guessed: Whether that is a guess.
+        """
+        target, budget = self.target(n_records), self.budget(n_records)
+        return Forecast(
+            self.candidates(target),
+            self._checked_mechanism(target),
+            budget,
+            self.stated.budget.neighbours,
+            n_records,
+            self.rows(target, budget, n_records),
+            target,
+            guessed,
+        )
+
+    def expected(self, data: Any, expected_records: Any) -> int:
+        """The number of records that a plan may know."""
+        if expected_records is not None:
+            return whole("expected_records", expected_records, 1, MAX_ROWS)
+        if not self.public:
+            raise BudgetError(
+                "under add-remove neighbours the number of records is private, and a plan must not "
+                "show it; give a public guess instead: --expected-records N (expected_records=N)"
+            )
+        if data is None:
+            raise SourceError(
+                "a plan needs the table, for its number of records, or --expected-records N "
+                "(expected_records=N)"
+            )
+        source = open_source(data, self.stated.schema)
+        found = source.count()
+        if found is None:
+            raise SourceError(f"{source.name} can be read only once; plan with a table or a file")
+        if not found:
+            raise SourceError(f"{source.name}: the table has no rows")
+        return found
+
+    def _checked_mechanism(self, target: Workload) -> Mechanism:
+        """The mechanism, if the projector can make tables of what it measures."""
+        stated = self.stated
+        mechanism = stated.mechanism_for(target)
+        external = stated.knowledge.external_workload
+        check_projector(stated.projector, mechanism, mechanism.candidates(target), external)
+        return mechanism
+
+
+def _check_schema(schema: Any) -> None:
+    if not isinstance(schema, Schema):
+        raise SchemaError(f"schema must be a Schema, not {type(schema).__name__}")
+    if schema.drafted:
+        raise SchemaError(
+            "the schema is a draft: its values and bounds were learned from the data, and a "
+            "release would disclose them; replace them by public knowledge, and delete the line "
+            "'drafted = true'"
+        )
+    check_rules(schema)
+
+
+def _budget_of(budget: Any, epsilon: Any) -> Budget:
+    """The budget, given as one or by its ε."""
+    if budget is not None and epsilon is not None:
+        raise BudgetError("give budget or epsilon, not both: epsilon is the ε of a budget")
+    if isinstance(budget, Budget):
+        return budget
+    if budget is None and epsilon is None:
+        raise BudgetError("a budget is needed: epsilon=1.0, or budget=Budget(epsilon=1.0, …)")
+    return Budget(epsilon if budget is None else budget)
+
+
+def _knowledge_of(knowledge: Any, schema: Schema) -> KnowledgeOf:
+    """What is known of tables of the schema."""
+    if knowledge is not None and not isinstance(knowledge, Knowledge):
+        raise WorkloadError(
+            "knowledge must be a Knowledge(public_counts=…, derived_statistics=…, "
+            f"external_measurements=…), not {knowledge!r:.80}"
+        )
+    return (knowledge or Knowledge()).of(schema)

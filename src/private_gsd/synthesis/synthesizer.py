@@ -16,15 +16,13 @@ from private_gsd.counting.exact import exact_counts
 from private_gsd.data.sources import Source, open_source
 from private_gsd.data.sources.restoring import to_arrow
 from private_gsd.errors import LedgerError, NotFittedError, ReleaseError
-from private_gsd.mechanisms.registry import mechanism_of
 from private_gsd.privacy.uncounted import Fit, count, warn_if_again
-from private_gsd.projection import projector_of
 from private_gsd.runs.release import Release
 from private_gsd.runs.release_run import ReleaseRun
 from private_gsd.runs.run_folder import RunFolder
 from private_gsd.runs.runner import Runner
-from private_gsd.runs.settings import MOST_SEED
-from private_gsd.synthesis.choices import Choices, Stated, checked_knowledge, stated_budget
+from private_gsd.runs.settings import MOST_SEED, check_dataset
+from private_gsd.synthesis.choices import Choices, Stated
 from private_gsd.synthesis.sampling import fill_columns, sampled
 from private_gsd.system.progress import Progress, shown
 from private_gsd.workloads.checks import whole
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from private_gsd.counting.exact import ExactCounts
+    from private_gsd.data.encoding import OnInvalid
     from private_gsd.measurements.knowledge import Knowledge
     from private_gsd.mechanisms.base import Mechanism
     from private_gsd.mechanisms.forecast import Forecast
@@ -120,9 +119,10 @@ class Synthesizer:
         return self
 
     def __repr__(self) -> str:
-        budget = stated_budget(self.budget, self.epsilon)
+        epsilon = self.epsilon if self.budget is None else self.budget
+        epsilon = getattr(epsilon, "epsilon", epsilon)
         fitted = repr(self.release_) if "release_" in self.__dict__ else "not fitted"
-        return f"<Synthesizer epsilon={budget.epsilon!r}, {fitted}>"
+        return f"<Synthesizer epsilon={epsilon!r}, {fitted}>"
 
     def __getattr__(self, name: str) -> Any:
         if name == "release_":
@@ -134,14 +134,14 @@ class Synthesizer:
         # ends with this object.
         state = {**self.__dict__, "_source": None}
         if "release_" in state:
-            state["release_"] = state["release_"].to_bytes()
+            state["release_"] = state["release_"].files()
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if "release_" in state:
             self.release_ = _temporary()
-            Release.from_bytes(state["release_"], self.release_.folder)
+            self.release_.write_files(state["release_"])
 
     def fit(
         self,
@@ -151,7 +151,7 @@ class Synthesizer:
         create_ledger: bool = False,
         dataset: str = "table",
         release: str | Path | None = None,
-        on_invalid: str = "error",
+        on_invalid: OnInvalid = "error",
         insecure_noise_seed: int | None = None,
         progress: bool | Progress = False,
     ) -> Synthesizer:
@@ -174,11 +174,10 @@ class Synthesizer:
             progress: Whether to draw a bar; or a function of what is being done, how much of it is
                 done, and how much there is.
         """
+        check_dataset(dataset, on_invalid, insecure_noise_seed)
         stated = self._stated()
         account = stated.account(ledger, dataset, create_ledger=create_ledger)
-        stated.check_fit(on_invalid, insecure_noise_seed)
         choices = Choices(stated, account)
-        choices.check_named()
         folder = _free_folder(release, ledger)
         source = open_source(data, stated.schema)
         with shown(progress) as report:
@@ -187,13 +186,13 @@ class Synthesizer:
             exact = exact_counts(
                 workload,
                 source,
-                on_invalid=on_invalid,  # type: ignore[arg-type]
+                on_invalid=on_invalid,
                 threads=self.threads,
                 progress=report,
             )
             budget = choices.budget(exact.n_records)
             if choices.public:
-                choices.knowledge.check_records(exact.n_records)
+                stated.knowledge.check_records(exact.n_records)
             fit = Fit.of(source.given, stated.schema.names, budget, stated.budget.neighbours)
             uncounted = ledger is None and insecure_noise_seed is None
             if uncounted:
@@ -216,11 +215,11 @@ class Synthesizer:
                 "creates_ledger": ledger is None or create_ledger,
             }
             with run.release.locked():
-                run.release.begin(settings, facts, target, choices.knowledge.external)
+                run.release.begin(settings, facts, target, stated.knowledge.external)
                 try:
                     run.run(lambda: exact)
                 except BaseException as error:
-                    # Nothing that was paid for is thrown away, and nothing else is left lying about.
+                    # What was paid for stays; nothing else is left behind.
                     if not run.has_begun:
                         run.release.discard()
                     else:
@@ -257,7 +256,8 @@ class Synthesizer:
         """
         stated = self._stated()
         choices = Choices(stated, stated.account(ledger, dataset, create_ledger=True))
-        return choices.forecast(choices.expected(data, expected_records), expected_records is not None)
+        n_records = choices.expected(data, expected_records)
+        return choices.forecast(n_records, guessed=expected_records is not None)
 
     @classmethod
     def resume(
@@ -320,7 +320,7 @@ class Synthesizer:
                     threads=threads,
                     progress=report,
                 )
-                if settings.n_records not in (None, found.rows):
+                if settings.n_records not in (None, found.n_records):
                     raise ReleaseError(
                         f"{release.folder}: the table has another number of rows than the one that "
                         "the run began with"
@@ -378,17 +378,7 @@ class Synthesizer:
 
     def _stated(self) -> Stated:
         """The parameters, checked, as the values that they stand for."""
-        return Stated(
-            schema=self.schema,
-            budget=stated_budget(self.budget, self.epsilon),
-            workload=self.workload,
-            mechanism=mechanism_of(self.mechanism),
-            projector=projector_of(self.projector),
-            rows=self.rows,
-            knowledge=checked_knowledge(self.knowledge),
-            random_state=self.random_state,
-            threads=self.threads,
-        )
+        return Stated.of(**self.get_params())
 
 
 # Temporary releases, and what removes each when it is no longer used.

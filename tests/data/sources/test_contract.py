@@ -47,9 +47,10 @@ from private_gsd.workloads.sums import Part
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:PySpark does not yet fully support pandas:FutureWarning"
-)
+pytestmark = [
+    pytest.mark.worker("engines"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
 
 SCHEMA = datasets.census_schema()
 TABLE = datasets.census(3000, seed=4)

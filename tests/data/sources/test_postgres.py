@@ -33,6 +33,8 @@ from private_gsd.workloads import categorical_marginals, tree_marginals
 from tests.cli.test_cli import run
 from tests.data.sources.test_contract import ingest
 
+pytestmark = pytest.mark.worker("engines")
+
 SCHEMA = datasets.census_schema().select(["sex", "age"])
 
 

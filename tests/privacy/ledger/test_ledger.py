@@ -494,7 +494,7 @@ def test_a_lock_that_is_never_released(path: Path, monkeypatch: pytest.MonkeyPat
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             assert ledger.account("d").spent == 0  # reading does not wait
-            with pytest.raises(LedgerError, match="another process kept it locked"):
+            with pytest.raises(LedgerError, match="another process has locked it"):
                 pay(ledger)
         assert pay(ledger).id == 1
 
@@ -774,7 +774,7 @@ def spoiled_amount(path: Path) -> None:
         (other_database_in_use, "not a ledger; choose another file"),
         (
             lambda path: of_version(path, module.VERSION + 1),
-            f"a ledger of version {module.VERSION + 1}, and this private-gsd knows",
+            f"a ledger of format {module.VERSION + 1}, and this private-gsd reads format",
         ),
         (lambda path: of_version(path, module.VERSION - 1), "; use the private-gsd that made it"),
         (lambda path: cut(path, 60), "not a ledger"),

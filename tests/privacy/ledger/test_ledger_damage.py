@@ -19,7 +19,7 @@ from private_gsd.errors import LedgerError
 from private_gsd.privacy.ledger import storage as module
 from private_gsd.privacy.ledger.chain import append
 from private_gsd.privacy.ledger.ledger import Ledger
-from private_gsd.privacy.ledger.reservations import LedgerRun
+from private_gsd.privacy.ledger.reservations import Reservation
 from tests.privacy.ledger.test_ledger import ledger, path, pay, small
 
 __all__ = ["ledger", "path"]  # fixtures
@@ -38,12 +38,12 @@ def damaged_ledger(path: Path) -> bytes:
         for name in ("d", "e"):
             ledger.add_dataset(name, small())
             pay(ledger, 5, name)
-        finished, begun = (LedgerRun(ledger, "d", run, "a") for run in ("finished", "begun"))
+        finished, begun = (Reservation(ledger, "d", run, "a") for run in ("finished", "begun"))
         for run in (finished, begun):
-            run.begin(30)
+            run.reserve(30)
             run.charge("first", 10, "m", ["g"])
-        finished.keep("first", "digest")
-        finished.give_back()
+        finished.commit("first", "digest")
+        finished.cancel()
     return path.read_bytes()
 
 
@@ -80,15 +80,15 @@ def test_any_flipped_bit_is_noticed_or_does_no_harm(path: Path) -> None:
         "UPDATE datasets SET units = units + 1 WHERE name = 'd'",
         "UPDATE datasets SET delta = delta * 2",
         "UPDATE charges SET units = units - 1 WHERE id = 1",
-        "UPDATE runs SET units = units - 1 WHERE run = 'begun'",
-        "UPDATE kept SET digest = 'other'",
+        "UPDATE reservations SET units = units - 1 WHERE run = 'begun'",
+        "UPDATE commits SET digest = 'other'",
         "UPDATE charges SET groups = '[' WHERE id = 1",
         "UPDATE charges SET groups = CAST(x'ff' AS TEXT) WHERE id = 1",
         "UPDATE datasets SET delta = 'none'",
         "DELETE FROM attempts",
         "DELETE FROM chain WHERE id = (SELECT max(id) FROM chain)",
         "DELETE FROM charges WHERE id = (SELECT max(id) FROM charges)",
-        "INSERT INTO given_back VALUES ('begun', 'now')",
+        "INSERT INTO cancellations VALUES ('begun', 'now')",
     ],
 )
 def test_a_row_that_was_changed_is_noticed(path: Path, statement: str) -> None:

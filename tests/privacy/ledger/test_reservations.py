@@ -1,4 +1,4 @@
-"""Runs in a ledger: what is held, who may keep what was drawn, and that no total is overspent."""
+"""Reservations: what is reserved, who may commit what was drawn, and no total is overspent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from private_gsd.errors import BudgetError, LedgerError, NotCommittedError
 from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
-from private_gsd.privacy.ledger.reservations import LedgerRun, held_by_runs
+from private_gsd.privacy.ledger.reservations import Reservation, open_reservations
 
 TOTAL = 1000
 
@@ -24,105 +24,105 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield opened
 
 
-def run_of(ledger: Ledger, name: str = "r", attempt: str = "me", dataset: str = "d") -> LedgerRun:
-    return LedgerRun(ledger, dataset, name, attempt)
+def run_of(ledger: Ledger, name: str = "r", attempt: str = "me", dataset: str = "d") -> Reservation:
+    return Reservation(ledger, dataset, name, attempt)
 
 
-def pay(run: LedgerRun, step: str, units: int) -> None:
+def pay(run: Reservation, step: str, units: int) -> None:
     run.charge(step, units, "noise", ["all"])
 
 
-def test_what_is_held_is_nobody_elses(ledger: Ledger) -> None:
+def test_what_is_reserved_is_nobody_elses(ledger: Ledger) -> None:
     run = run_of(ledger)
-    assert not run_of(ledger).begun
-    run.begin(600)
-    run.begin(600)  # the same again is no error
-    assert run.begun
+    assert not run_of(ledger).exists
+    run.reserve(600)
+    run.reserve(600)  # the same again is no error
+    assert run.exists
     account = ledger.account("d")
-    assert (account.spent, account.held, account.remaining) == (0, 600, 400)
-    with pytest.raises(BudgetError, match="is held for runs not finished"):
+    assert (account.spent, account.reserved, account.remaining) == (0, 600, 400)
+    with pytest.raises(BudgetError, match="is reserved for runs not finished"):
         ledger.charge("d", 401, mechanism="noise", groups=["all"], run="other")
     with pytest.raises(BudgetError):
-        run_of(ledger, "other").begin(401)
+        run_of(ledger, "other").reserve(401)
     ledger.charge("d", 400, mechanism="noise", groups=["all"], run="other")
     pay(run, "a", 250)
-    assert held_by_runs(ledger, "d") == [("r", 350 / 2**52)]
+    assert open_reservations(ledger, "d") == [("r", 350 / 2**52)]
     with pytest.raises(BudgetError):
         pay(run, "b", 351)
     pay(run, "b", 350)
     account = ledger.account("d")
-    assert (account.spent, account.held, account.remaining) == (1000, 0, 0)
-    assert held_by_runs(ledger, "d") == []
+    assert (account.spent, account.reserved, account.remaining) == (1000, 0, 0)
+    assert open_reservations(ledger, "d") == []
 
 
-def test_a_run_is_what_it_began_as(ledger: Ledger) -> None:
-    run_of(ledger).begin(10)
+def test_a_reservation_cannot_change(ledger: Ledger) -> None:
+    run_of(ledger).reserve(10)
     with pytest.raises(LedgerError, match="began with another dataset or budget"):
-        run_of(ledger).begin(11)
+        run_of(ledger).reserve(11)
     with pytest.raises(LedgerError, match="began with another dataset or budget"):
-        run_of(ledger, dataset="e").begin(10)
+        run_of(ledger, dataset="e").reserve(10)
     for stranger in (run_of(ledger, dataset="e"), run_of(ledger, "unknown")):
         with pytest.raises(LedgerError, match="has no run"):
             pay(stranger, "a", 1)
         with pytest.raises(LedgerError, match="has no run"):
-            stranger.give_back()
+            stranger.cancel()
     pay(run_of(ledger), "a", 3)
     with pytest.raises(LedgerError, match="has paid for something else at 'a'"):
         pay(run_of(ledger), "a", 4)
     assert ledger.account("d").spent == 3
 
 
-def test_the_last_to_begin_a_step_may_keep(ledger: Ledger) -> None:
+def test_the_last_attempt_at_a_step_may_commit(ledger: Ledger) -> None:
     first, second = run_of(ledger, attempt="first"), run_of(ledger, attempt="second")
-    first.begin(10)
+    first.reserve(10)
     pay(first, "a", 10)
     pay(second, "a", 10)  # under the same charge
     assert len(ledger.charges("d")) == 1
-    with pytest.raises(NotCommittedError, match="another process goes on"):
-        first.keep("a", "mine")
-    assert second.kept("a") is None
-    second.keep("a", "theirs")
-    assert first.kept("a") == "theirs"
-    assert second.kept_at("theirs") == 1
-    assert second.kept_at("mine") == 0
+    with pytest.raises(NotCommittedError, match="another process has resumed"):
+        first.commit("a", "mine")
+    assert second.committed("a") is None
+    second.commit("a", "theirs")
+    assert first.committed("a") == "theirs"
+    assert second.committed_at("theirs") == 1
+    assert second.committed_at("mine") == 0
     for late in (first, second):
         with pytest.raises(NotCommittedError):
-            late.keep("a", "again")
-        with pytest.raises(LedgerError, match="was drawn and kept, and is not in the release"):
+            late.commit("a", "again")
+        with pytest.raises(LedgerError, match="was drawn and committed, and is not in the release"):
             pay(late, "a", 10)
     with pytest.raises(NotCommittedError):
-        first.keep("never paid", "x")
+        first.commit("never paid", "x")
     assert [charge.run for charge in first.charges()] == ["r a"]
 
 
-def test_what_was_given_back_is_free_and_the_run_over(ledger: Ledger) -> None:
+def test_a_cancelled_reservation_can_be_spent_by_others_alone(ledger: Ledger) -> None:
     run = run_of(ledger)
-    run.begin(900)
+    run.reserve(900)
     pay(run, "a", 100)
-    assert run.give_back() == 800
-    assert run.give_back() == 0
+    assert run.cancel() == 800
+    assert run.cancel() == 0
     assert ledger.account("d").remaining == 900
-    with pytest.raises(LedgerError, match="has given back what it held"):
+    with pytest.raises(LedgerError, match="the reservation of run 'r' was cancelled"):
         pay(run, "b", 1)
-    run_of(ledger, "next").begin(900)
+    run_of(ledger, "next").reserve(900)
 
 
-def test_the_tables_of_runs_only_grow(ledger: Ledger) -> None:
+def test_the_tables_of_reservations_only_grow(ledger: Ledger) -> None:
     run = run_of(ledger)
-    run.begin(10)
+    run.reserve(10)
     pay(run, "a", 10)
-    run.keep("a", "x")
-    run.give_back()
+    run.commit("a", "x")
+    run.cancel()
     for statement in (
-        "UPDATE runs SET units = 1",
-        "DELETE FROM runs",
-        "DELETE FROM kept",
-        "UPDATE kept SET digest = 'y'",
-        "INSERT OR REPLACE INTO kept VALUES (1, 'y', 'now')",
+        "UPDATE reservations SET units = 1",
+        "DELETE FROM reservations",
+        "DELETE FROM commits",
+        "UPDATE commits SET digest = 'y'",
+        "INSERT OR REPLACE INTO commits VALUES (1, 'y', 'now')",
         "DELETE FROM attempts",
         "DELETE FROM steps",
         "INSERT OR REPLACE INTO steps VALUES (1, 'r', 'b')",
-        "DELETE FROM given_back",
+        "DELETE FROM cancellations",
     ):
         with pytest.raises(LedgerError, match="only grows"), ledger.transaction() as connection:
             connection.execute(statement)
@@ -138,16 +138,16 @@ def test_no_order_of_things_overspends(ledger: Ledger, seed: int) -> None:
         try:
             match rng.randint(0, 3):
                 case 0:
-                    run.begin(units)
+                    run.reserve(units)
                 case 1:
                     pay(run, rng.choice("abc"), units)
                 case 2:
-                    run.give_back()
+                    run.cancel()
                 case _:
                     ledger.charge("d", units, mechanism="noise", groups=["all"], run="plain")
         except (BudgetError, LedgerError):
             pass
         account = ledger.account("d")
         assert account.spent == sum(charge.units for charge in ledger.charges("d")) <= TOTAL
-        assert account.held >= 0
+        assert account.reserved >= 0
         assert account.remaining >= 0

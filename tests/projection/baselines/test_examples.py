@@ -10,6 +10,8 @@ from private_gsd.counting.exact import count
 from private_gsd.projection import projector_of
 from tests.projection.baselines.known import at_most, measured, on_the_line
 
+pytestmark = pytest.mark.worker("baselines")
+
 ROWS = 1000
 # All numbers are 0.5, and three prefixes end close to it.
 FIGURE_1 = measured(at_most([0.49, 0.5, 0.51]), on_the_line(np.full(ROWS, 0.5)))

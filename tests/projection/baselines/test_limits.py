@@ -27,6 +27,8 @@ from private_gsd.projection.baselines.relaxed import Relaxation
 from private_gsd.workloads.tables import tables_asked
 from tests.projection.baselines.known import SCHEMA, measured, table
 
+pytestmark = pytest.mark.worker("baselines")
+
 TOOLS = gradients("rap")
 
 

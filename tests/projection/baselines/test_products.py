@@ -18,6 +18,8 @@ from private_gsd.projection.baselines.products import ProductQueries, product_an
 from private_gsd.workloads.tables import tables_asked
 from tests.projection.baselines.known import SCHEMA
 
+pytestmark = pytest.mark.worker("baselines")
+
 WORKLOADS = {
     "one": workloads.categorical_marginals(SCHEMA, 1) + workloads.tree_marginals(SCHEMA, 1, 2),
     "two": workloads.categorical_marginals(SCHEMA, 2) + workloads.tree_marginals(SCHEMA, 2, 2),

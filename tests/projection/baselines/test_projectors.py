@@ -41,6 +41,8 @@ from private_gsd.projection.watch import Progress
 from private_gsd.runs.runner import Runner
 from tests.projection.baselines.known import SCHEMA, SPECS, measured, table
 
+pytestmark = pytest.mark.worker("baselines")
+
 ROWS = 4000
 TABLE = table(ROWS)
 MARGINALS = workloads.categorical_marginals(SCHEMA, 2) + workloads.tree_marginals(SCHEMA, 2, 2)

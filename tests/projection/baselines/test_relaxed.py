@@ -15,6 +15,8 @@ from private_gsd.projection.baselines.optional import gradients
 from private_gsd.projection.baselines.relaxed import Relaxation, Rows
 from tests.projection.baselines.known import SCHEMA, at_most, on_the_line, table
 
+pytestmark = pytest.mark.worker("baselines")
+
 WORKLOAD = (
     workloads.tree_marginals(SCHEMA, 2, 3)
     + workloads.random_prefixes(SCHEMA, 40)

@@ -28,6 +28,8 @@ from private_gsd.workloads import Workload
 from tests.strategies import encoded_values, examples, sql_workloads
 from tests.workloads.random_sql import predicates_of
 
+pytestmark = pytest.mark.worker("large")
+
 # Here they are kernels of their own, which are kept: no run but the first compiles them.
 load_row, score_atoms = (kernel(part.py_func) for part in (edits.load_row, edits.score_atoms))
 

@@ -39,6 +39,8 @@ from tests.projection.genetic.test_edits import FAMILIES, SCHEMA, measured
 from tests.strategies import examples, sql_workloads
 
 CENSUS = datasets.census_schema().select(["sex", "age", "marital", "citizen", "income"])
+# The large form of the kernels.
+LARGE = pytest.mark.worker("large")
 
 
 def exactly(workload: Workload, matrix: np.ndarray, scale: float = 0.01) -> Measurements:
@@ -62,7 +64,9 @@ def recounted(measurements: Measurements, evolution: Evolution, weights: Any) ->
 
 
 @pytest.mark.parametrize("weights", ["inverse-variance", "equal"])
-@pytest.mark.parametrize("name", ["all of them", "two-way", "prefixes", "halfspaces"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("all of them", marks=LARGE), "two-way", "prefixes", "halfspaces"]
+)
 def test_the_loss_is_the_one_stated_and_only_falls(name: str, weights: Any) -> None:
     measurements = measured(FAMILIES[name](), np.random.default_rng(0))
     losses: list[float] = []
@@ -263,8 +267,8 @@ def test_a_thread_that_fails_does_not_keep_the_others_waiting(
     ("family", "config"),
     [
         ("two-way", GeneticSearch(rows=60)),
-        ("all of them", GeneticSearch(rows=60, denoise=False)),
-        ("all of them", GeneticSearch.paper(rows=60)),
+        pytest.param("all of them", GeneticSearch(rows=60, denoise=False), marks=LARGE),
+        pytest.param("all of them", GeneticSearch.paper(rows=60), marks=LARGE),
     ],
 )
 def test_seeds(family: str, config: GeneticSearch) -> None:
@@ -450,6 +454,7 @@ def test_a_callback_that_fails() -> None:
             evolve(measurements, GeneticSearch(rows=rows), callback=callback)
 
 
+@LARGE
 @given(st.data())
 def test_absurd_answers_still_give_a_table(data: st.DataObject) -> None:
     """Negative, above one, contradicting each other, and beyond all measure."""
@@ -487,6 +492,7 @@ def test_compiling_is_reported_apart() -> None:
     assert evolution.seconds + evolution.compile_seconds <= whole
 
 
+@LARGE
 def test_one_column_needs_no_kernels_of_its_own() -> None:
     """What Numba takes for another type is compiled again, which takes half a minute."""
     forms = set()

@@ -51,7 +51,7 @@ class Source:
 
     def __init__(self, table: Table, schema: Schema | None, given: Any) -> None:
         self.table = table
-        self._given = given
+        self.given = given
         self.name = table.name
         self.rows = table.rows
         self.schema = schema
@@ -152,7 +152,7 @@ def open_source(data: Any, schema: Schema | None = None) -> Source:
             Without a schema all columns are read, and CSV fields are text.
     """
     if isinstance(data, Source):
-        data = data._given  # opened anew: how a file is read depends on the schema
+        data = data.given  # opened anew: how a file is read depends on the schema
     table = _table_of(data, schema)
     if table is None:
         raise SourceError(

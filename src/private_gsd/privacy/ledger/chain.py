@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 COLUMNS = {
     "datasets": ("name", "units", "delta", "conversion", "neighbours", "at"),
     "charges": ("id", "dataset", "run", "at", "mechanism", "groups", "units"),
-    "runs": ("run", "dataset", "units", "at"),
-    "given_back": ("run", "at"),
+    "reservations": ("run", "dataset", "units", "at"),
+    "cancellations": ("run", "at"),
     "steps": ("charge", "run", "step"),
     "attempts": ("id", "charge", "attempt", "at"),
-    "kept": ("charge", "digest", "at"),
+    "commits": ("charge", "digest", "at"),
 }
 
 

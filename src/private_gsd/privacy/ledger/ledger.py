@@ -50,11 +50,12 @@ if TYPE_CHECKING:
 _ACCOUNTS = """
 SELECT name, units, delta, conversion, neighbours,
     (SELECT coalesce(sum(units), 0) FROM charges WHERE dataset = name),
-    (SELECT coalesce(sum(max(0, runs.units - (
+    (SELECT coalesce(sum(max(0, reservations.units - (
             SELECT coalesce(sum(charges.units), 0)
-            FROM charges JOIN steps ON charges.id = steps.charge WHERE steps.run = runs.run
+            FROM charges JOIN steps ON charges.id = steps.charge
+            WHERE steps.run = reservations.run
         ))), 0)
-        FROM runs WHERE dataset = name AND run NOT IN (SELECT run FROM given_back))
+        FROM reservations WHERE dataset = name AND run NOT IN (SELECT run FROM cancellations))
 FROM datasets
 """
 _CHARGES = "SELECT id, dataset, run, at, mechanism, groups, units FROM charges"
@@ -97,19 +98,19 @@ class Account:
         budget: The total.
         neighbours: Which tables the guarantee cannot tell apart.
         spent: The sum of all charges, in units of 2^-52 of ρ.
-        held: What runs that have begun have not spent yet.
+        reserved: What is reserved for runs that have not spent it yet.
     """
 
     dataset: str
     budget: RhoBudget
     neighbours: str
     spent: int
-    held: int = 0
+    reserved: int = 0
 
     @property
     def remaining(self) -> int:
         """What may still be charged, in units."""
-        return self.budget.units - self.spent - self.held
+        return self.budget.units - self.spent - self.reserved
 
     @property
     def epsilon_spent(self) -> float:
@@ -255,14 +256,14 @@ class Ledger:
         self,
         connection: sqlite3.Connection,
         charge: tuple[str, str, str, Sequence[str], int],
-        held: int = 0,
+        reserved: int = 0,
     ) -> Charge:
         """Put a charge into a transaction, if it fits.
 
         Args:
             connection: In an immediate transaction.
             charge: Dataset, run, mechanism, groups and units.
-            held: What the run holds of the budget, and so may spend besides what remains.
+            reserved: What is reserved for the run, which it may spend besides what remains.
         """
         dataset, run, mechanism, groups, units = charge
         if isinstance(units, bool) or not isinstance(units, int) or units <= 0:
@@ -276,7 +277,7 @@ class Ledger:
         account = self.find(connection, dataset)
         account.budget.check_mechanism(mechanism)
         self.require_one_noise(connection, dataset, seeded=INSECURE in mechanism)
-        if units > account.remaining + held:
+        if units > account.remaining + reserved:
             raise BudgetError(self.refusal(account, units))
         number = next_id(connection, "charges")
         values = (number, dataset, run, now(), mechanism, json.dumps(list(groups)), units)
@@ -387,12 +388,14 @@ class Ledger:
             return f"rho {units_to_rho(units):.6g} (epsilon {account.epsilon_of(units):.6g})"
 
         over = units_to_rho(units - account.remaining)
+        reserved = ""
+        if account.reserved:
+            reserved = f"; {said(account.reserved)} is reserved for runs not finished"
         return (
             f"{self.path}: dataset {account.dataset!r}: {said(units)} was asked for, which is rho "
             f"{over:.6g} over the {said(account.remaining)} that remains of a total of "
             f"{said(account.budget.units)}, at delta {account.budget.delta:g}"
-            f"{f', where {said(account.held)} is held for runs not finished' * (account.held > 0)}"
-            ". Nothing was charged or released for it. Measure less, or with more noise; the total "
+            f"{reserved}. Nothing was charged or released for it. Measure less, or with more noise; the total "
             "cannot grow, since what was released stays released"
         )
 
@@ -403,8 +406,8 @@ def now() -> str:
 
 
 def _account(row: tuple[Any, ...]) -> Account:
-    name, units, delta, conversion, neighbours, spent, held = row
-    return Account(name, RhoBudget(units, delta, conversion), neighbours, spent, held)
+    name, units, delta, conversion, neighbours, spent, reserved = row
+    return Account(name, RhoBudget(units, delta, conversion), neighbours, spent, reserved)
 
 
 def _check_account(account: Account) -> None:

@@ -1,11 +1,11 @@
-"""Runs in a ledger: what a run holds of a budget, who draws for its charges, and what was kept.
+"""Reservations: what a run has reserved of a budget, who draws for its charges, what is committed.
 
 One charge stands for one draw of noise that anybody sees. A run that dies after it paid may draw
 again under the same charge, for what it drew died with it; and the ledger alone decides who may.
-Whoever is about to draw says so, and whoever has drawn has its result, by a digest, taken down as
-kept before anything is made of it. The last to say so may keep, nobody may keep twice, and what was
-kept is never drawn again: whatever happened to the run's folder, copied, moved, or put back from a
-backup.
+An attempt registers before it draws, and commits its result, by a digest, before anything is made
+of it. Only the last attempt that registered may commit, nobody may commit twice, and what was
+committed is never drawn again: whatever happened to the run's folder, copied, moved, or put back
+from a backup.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class LedgerRun:
-    """One run's dealings with a ledger.
+class Reservation:
+    """The part of a dataset's budget that is reserved for one run.
 
     Attributes:
         ledger: The ledger.
         dataset: Whose budget the run spends.
         run: The run's name.
-        attempt: Who runs it now: each process that goes on with a run is another one.
+        attempt: The process that runs it now: each process that resumes a run is another attempt.
     """
 
     ledger: Ledger
@@ -41,15 +41,15 @@ class LedgerRun:
     run: str
     attempt: str
 
-    def begin(self, units: int, *, seeded: bool = False) -> None:
-        """Hold what the run will spend in all, so that no other run can spend it; once.
+    def reserve(self, units: int, *, seeded: bool = False) -> None:
+        """Reserve all that the run will spend, so that no other run can spend it; once.
 
         Args:
             units: How much.
             seeded: Whether its noise comes from a seed.
 
         Raises:
-            BudgetError: More than remains was asked for; nothing is held.
+            BudgetError: More than remains was asked for; nothing is reserved.
         """
         check_line(self.run, "a run")
         with self.ledger.transaction("IMMEDIATE") as connection:
@@ -57,48 +57,49 @@ class LedgerRun:
             self.ledger.require_one_noise(connection, self.dataset, seeded=seeded)
             known = self._known(connection)
             if known is None and units <= account.remaining:
-                append(connection, "runs", self.run, self.dataset, units, now())
+                append(connection, "reservations", self.run, self.dataset, units, now())
         if known is None and units > account.remaining:
             raise BudgetError(self.ledger.refusal(account, units))
         if known is not None and known != (self.dataset, units):
             raise LedgerError(
                 f"{self.ledger.path}: run {self.run!r} began with another dataset or budget; its "
-                "release was changed, and cannot go on"
+                "release was changed, and cannot be resumed"
             )
 
     @property
-    def begun(self) -> bool:
-        """Whether the ledger knows the run."""
+    def exists(self) -> bool:
+        """Whether the ledger has a reservation for the run, even a cancelled one."""
         with self.ledger.transaction() as connection:
             return self._known(connection) is not None
 
-    def give_back(self) -> int:
-        """Hold nothing any more; returns how much was held. The run cannot go on."""
+    def cancel(self) -> int:
+        """Cancel what the run has not spent; returns how much. The run cannot be resumed."""
         with self.ledger.transaction("IMMEDIATE") as connection:
             self._require_known(connection)
-            held = self._held(connection)
-            if not self._is_given_back(connection):
-                append(connection, "given_back", self.run, now())
-        return held
+            reserved = self._unspent(connection)
+            if not self._is_cancelled(connection):
+                append(connection, "cancellations", self.run, now())
+        return reserved
 
     def charge(self, step: str, units: int, mechanism: str, groups: Sequence[str]) -> Charge:
-        """Pay for a step, or take up its charge again, and say that this attempt draws for it.
+        """Pay for a step, or take up its charge again, and register that this attempt draws for it.
 
         Raises:
-            LedgerError: What the step paid for was drawn and kept.
+            LedgerError: What the step paid for was drawn and committed.
         """
         with self.ledger.transaction("IMMEDIATE") as connection:
             self._require_known(connection)
-            if self._is_given_back(connection):
+            if self._is_cancelled(connection):
                 raise LedgerError(
-                    f"{self.ledger.path}: run {self.run!r} has given back what it held; begin anew"
+                    f"{self.ledger.path}: the reservation of run {self.run!r} was cancelled; "
+                    "start a new run"
                 )
             charge = self._charge(connection, step)
             if charge is None:
                 charge = self.ledger.insert(
                     connection,
                     (self.dataset, f"{self.run} {step}", mechanism, groups, units),
-                    self._held(connection),
+                    self._unspent(connection),
                 )
                 append(connection, "steps", charge.id, self.run, step)
             elif (charge.units, charge.mechanism, charge.groups) != (
@@ -108,23 +109,23 @@ class LedgerRun:
             ):
                 raise LedgerError(
                     f"{self.ledger.path}: run {self.run!r} has paid for something else at "
-                    f"{step!r}; its release was changed, and cannot go on"
+                    f"{step!r}; its release was changed, and cannot be resumed"
                 )
             elif self._digest(connection, charge.id) is not None:
                 raise LedgerError(
                     f"{self.ledger.path}: what run {self.run!r} paid for at {step!r} was drawn and "
-                    "kept, and is not in the release; to draw it again would be to release it "
-                    "twice for one charge. Go on with the release that has it, or begin anew"
+                    "committed, and is not in the release; to draw it again would be to release "
+                    "it twice for one charge. Resume the release that has it, or start a new run"
                 )
             number = next_id(connection, "attempts")
             append(connection, "attempts", number, charge.id, self.attempt, now())
         return charge
 
-    def keep(self, step: str, digest: str) -> None:
-        """Take down that what a step drew is kept, before anything is made of it.
+    def commit(self, step: str, digest: str) -> None:
+        """Commit what a step drew, by its digest, before anything is made of it.
 
         Raises:
-            LedgerError: Another attempt draws for the step, or has kept what it drew.
+            NotCommittedError: Another attempt draws for the step, or has committed what it drew.
         """
         with self.ledger.transaction("IMMEDIATE") as connection:
             charge = self._charge(connection, step)
@@ -138,13 +139,13 @@ class LedgerRun:
                 or self._digest(connection, charge.id) is not None
             ):
                 raise NotCommittedError(
-                    f"{self.ledger.path}: another process goes on with run {self.run!r} at "
-                    f"{step!r}; what was drawn here is thrown away, and nothing of it was released"
+                    f"{self.ledger.path}: another process has resumed run {self.run!r} at "
+                    f"{step!r}; what was drawn here is discarded, and nothing of it was released"
                 )
-            append(connection, "kept", charge.id, digest, now())
+            append(connection, "commits", charge.id, digest, now())
 
-    def kept(self, step: str) -> str | None:
-        """The digest of what a step drew, if that was kept."""
+    def committed(self, step: str) -> str | None:
+        """The digest of what a step drew, if that was committed."""
         with self.ledger.transaction() as connection:
             charge = self._charge(connection, step)
             return None if charge is None else self._digest(connection, charge.id)
@@ -155,10 +156,10 @@ class LedgerRun:
             charge = self._charge(connection, step)
         return None if charge is None else charge.units
 
-    def kept_at(self, digest: str) -> int:
-        """The number of the charge for which one of the run's steps kept this; 0 if none did."""
+    def committed_at(self, digest: str) -> int:
+        """The number of the charge for which a step of the run committed this digest, or 0."""
         query = (
-            "SELECT max(charge) FROM kept JOIN steps USING (charge) WHERE run = ? AND digest = ?"
+            "SELECT max(charge) FROM commits JOIN steps USING (charge) WHERE run = ? AND digest = ?"
         )
         with self.ledger.transaction() as connection:
             (found,) = connection.execute(query, (self.run, digest)).fetchone()
@@ -178,18 +179,18 @@ class LedgerRun:
             )
 
     def _known(self, connection: sqlite3.Connection) -> tuple[str, int] | None:
-        query = "SELECT dataset, units FROM runs WHERE run = ?"
+        query = "SELECT dataset, units FROM reservations WHERE run = ?"
         found: tuple[str, int] | None = connection.execute(query, (self.run,)).fetchone()
         return found
 
-    def _is_given_back(self, connection: sqlite3.Connection) -> bool:
-        query = "SELECT 1 FROM given_back WHERE run = ?"
+    def _is_cancelled(self, connection: sqlite3.Connection) -> bool:
+        query = "SELECT 1 FROM cancellations WHERE run = ?"
         return connection.execute(query, (self.run,)).fetchone() is not None
 
-    def _held(self, connection: sqlite3.Connection) -> int:
-        """What the run may still spend of what it holds."""
+    def _unspent(self, connection: sqlite3.Connection) -> int:
+        """What the run may still spend of what is reserved for it."""
         known = self._known(connection)
-        if known is None or self._is_given_back(connection):
+        if known is None or self._is_cancelled(connection):
             return 0
         query = "SELECT coalesce(sum(units), 0) FROM charges JOIN steps ON charge = id "
         (spent,) = connection.execute(query + "WHERE steps.run = ?", (self.run,)).fetchone()
@@ -201,17 +202,16 @@ class LedgerRun:
         return None if found is None else self.ledger.numbered(connection, found[0])
 
     def _digest(self, connection: sqlite3.Connection, charge: int) -> str | None:
-        query = "SELECT digest FROM kept WHERE charge = ?"
+        query = "SELECT digest FROM commits WHERE charge = ?"
         found = connection.execute(query, (charge,)).fetchone()
         return None if found is None else str(found[0])
 
 
-def held_by_runs(ledger: Ledger, dataset: str) -> list[tuple[str, float]]:
-    """The runs that hold something of a dataset's budget, and how much, as ρ."""
-    query = "SELECT run FROM runs WHERE dataset = ? ORDER BY at"
+def open_reservations(ledger: Ledger, dataset: str) -> list[tuple[str, float]]:
+    """The runs for which something of a dataset's budget is reserved, and how much, as ρ."""
+    query = "SELECT run FROM reservations WHERE dataset = ? ORDER BY at"
     with ledger.transaction() as connection:
-        runs = [
-            LedgerRun(ledger, dataset, run, "") for (run,) in connection.execute(query, (dataset,))
-        ]
-        held = [(run.run, units_to_rho(run._held(connection))) for run in runs]
-    return [(run, rho) for run, rho in held if rho > 0]
+        runs = [run for (run,) in connection.execute(query, (dataset,))]
+        found = [Reservation(ledger, dataset, run, "") for run in runs]
+        unspent = [(each.run, units_to_rho(each._unspent(connection))) for each in found]
+    return [(run, rho) for run, rho in unspent if rho > 0]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from private_gsd.privacy.ledger.chain import Link
 
 APPLICATION_ID = 0x4753444C  # "GSDL"
-VERSION = 5
+VERSION = 6
 BUSY_SECONDS = 30.0
 # A ledger that is being made.
 _DRAFT = re.compile(r"\.private-gsd-[0-9a-f]{16}")
@@ -64,19 +64,19 @@ CREATE TABLE charges (
     groups TEXT NOT NULL,
     units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units > 0)
 );
-CREATE TABLE runs (
+CREATE TABLE reservations (
     run TEXT PRIMARY KEY NOT NULL,
     dataset TEXT NOT NULL REFERENCES datasets (name),
     units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units > 0),
     at TEXT NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE given_back (
-    run TEXT PRIMARY KEY NOT NULL REFERENCES runs (run),
+CREATE TABLE cancellations (
+    run TEXT PRIMARY KEY NOT NULL REFERENCES reservations (run),
     at TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE steps (
     charge INTEGER PRIMARY KEY REFERENCES charges (id),
-    run TEXT NOT NULL REFERENCES runs (run),
+    run TEXT NOT NULL REFERENCES reservations (run),
     step TEXT NOT NULL,
     UNIQUE (run, step)
 );
@@ -86,7 +86,7 @@ CREATE TABLE attempts (
     attempt TEXT NOT NULL,
     at TEXT NOT NULL
 );
-CREATE TABLE kept (
+CREATE TABLE commits (
     charge INTEGER PRIMARY KEY REFERENCES charges (id),
     digest TEXT NOT NULL,
     at TEXT NOT NULL
@@ -98,11 +98,11 @@ CREATE TABLE chain (
 );
 {_only_grow("datasets", "name = NEW.name")}
 {_only_grow("charges", "id = NEW.id")}
-{_only_grow("runs", "run = NEW.run")}
-{_only_grow("given_back", "run = NEW.run")}
+{_only_grow("reservations", "run = NEW.run")}
+{_only_grow("cancellations", "run = NEW.run")}
 {_only_grow("steps", "charge = NEW.charge OR (run = NEW.run AND step = NEW.step)")}
 {_only_grow("attempts", "id = NEW.id")}
-{_only_grow("kept", "charge = NEW.charge")}
+{_only_grow("commits", "charge = NEW.charge")}
 {_only_grow("chain", "id = NEW.id")}
 CREATE TRIGGER charges_total BEFORE INSERT ON charges
     WHEN NEW.units > coalesce((SELECT units FROM datasets WHERE name = NEW.dataset), 0)
@@ -126,7 +126,7 @@ DAMAGED = (
     "take the whole budget as spent"
 )
 _CAUSES = {
-    sqlite3.SQLITE_BUSY: f"another process kept it locked for {BUSY_SECONDS:g} seconds; "
+    sqlite3.SQLITE_BUSY: f"another process has locked it for {BUSY_SECONDS:g} seconds; "
     "try again when that is done",
     sqlite3.SQLITE_FULL: "the disk is full; make room and try again",
     sqlite3.SQLITE_IOERR: "the disk could not be read or written; is it full, or failing?",
@@ -187,10 +187,10 @@ def check_kind(file: Path, path: Path) -> None:
     if kind != APPLICATION_ID:
         raise LedgerError(f"{path}: not a ledger; choose another file")
     if version != VERSION:
+        other = "a newer private-gsd" if version > VERSION else "the private-gsd that made it"
         raise LedgerError(
-            f"{path}: a ledger of version {version}, and this private-gsd knows {VERSION}; use "
-            f"{'a newer' if version > VERSION else 'the'} private-gsd"
-            f"{'' if version > VERSION else ' that made it'}"
+            f"{path}: a ledger of format {version}, and this private-gsd reads format {VERSION}; "
+            f"use {other}"
         )
 
 
