@@ -18,6 +18,11 @@ COMMAND = (sys.executable, "-m", "private_gsd.cli")
 # The noisy answers are fitted as they are, which takes a tenth of the time.
 QUICK_SEARCH = ("--projector", "gsd:denoise=false")
 
+# Words for the table of the fixture ``folder``.
+NAMES = ["sex", "age", "marital", "citizen", "tenure"]
+COMMON = ["table.csv", "--schema", "schema.toml", "--epsilon", "1"]
+QUICK = [*COMMON, "--rows", "100", *QUICK_SEARCH]
+
 
 def run(*words: str | Path, cwd: Path, code: int = 0) -> tuple[str, str]:
     """Run a command here; check the exit code. An error that is not told as one is raised."""

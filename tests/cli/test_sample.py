@@ -1,21 +1,19 @@
-"""Tables on the command line: what is written is read again, and what is wrong has a message."""
+"""``private-gsd sample``: rows of a release, written as their schema describes them."""
 
 from __future__ import annotations
 
-import gzip
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
-from private_gsd import Encoder, Schema, open_source
-from private_gsd.errors import CONFIDENTIAL
-from private_gsd.runs.release import Release
-from tests.cli.test_cli import run
+from private_gsd import Encoder, Release, Schema, open_source
+from tests.cli.running import QUICK, QUICK_SEARCH, run, run_alone
 
+LARGE = pytest.mark.worker("large")
 SCHEMA = """
 [columns.born]
 kind = "date"
@@ -38,14 +36,16 @@ nullable = true
 null_values = ["-1"]
 """
 TABLE = "born,code,age\n" + '01/02/1990,"a, b",5\nunknown,,-1\n31/12/2020,"",0\n' * 20
-QUICK = ("--schema", "schema.toml", "--epsilon", "1", "--rows", "60", "--workload", "tree:1")
+WORDS = ("--schema", "schema.toml", "--epsilon", "1", "--rows", "60", "--workload", "tree:1")
+RULE = "NOT (age < 20 AND marital = 'married')"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "schema.toml").write_text(SCHEMA)
-    (tmp_path / "table.csv").write_text(TABLE)
-    return tmp_path
+def release(folder: Path) -> Path:
+    """The folder, with a release that keeps a rule."""
+    Schema(Schema.read(folder / "schema.toml").columns, [RULE]).write(folder / "schema.toml")
+    run("synthesize", *QUICK, "--workload", "categorical:2", "--release", "r", cwd=folder)
+    return folder
 
 
 def read(path: Path) -> list[object]:
@@ -54,86 +54,81 @@ def read(path: Path) -> list[object]:
     return list(Encoder(schema).decode(np.vstack(matrices)).to_pylist())
 
 
-def test_a_csv_is_what_its_schema_describes(folder: Path) -> None:
+def test_a_file_is_what_its_schema_describes(tmp_path: Path) -> None:
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    (tmp_path / "table.csv").write_text(TABLE)
     words = ("--workload", "categorical:1", "-o", "out.csv", "--release", "release")
-    run("synthesize", "table.csv", *QUICK, *words, cwd=folder)
-    made = Release.load(folder / "release").synthetic.to_pylist()
-    assert read(folder / "out.csv") == made
+    run("synthesize", "table.csv", *WORDS, *QUICK_SEARCH, *words, cwd=tmp_path)
+    made = Release.load(tmp_path / "release").synthetic.to_pylist()
+    assert read(tmp_path / "out.csv") == made
     assert any(row["born"] is None for row in made)
-    run("sample", "release", "-o", "again.csv", cwd=folder)
-    assert read(folder / "again.csv") == made
-    run("sample", "release", "-o", "again.parquet", cwd=folder)
-    assert read(folder / "again.parquet") == made
+    for name in ("again.csv", "again.parquet"):
+        run("sample", "release", "-o", name, cwd=tmp_path)
+        assert read(tmp_path / name) == made
 
 
-def test_what_a_csv_cannot_hold_is_found_before_anything_is_spent(folder: Path) -> None:
-    (folder / "schema.toml").write_text(SCHEMA.replace("lower = 0", "lower = -2"))
-    words = ("-o", "out.csv", "--release", "release")
-    _, err = run("synthesize", "table.csv", *QUICK, *words, cwd=folder, code=3)
-    assert "column 'age' cannot be written as text: -1 would be written as '-1'" in err
-    assert sorted(each.name for each in folder.iterdir()) == ["schema.toml", "table.csv"]
+@LARGE
+def test_rows_by_number_by_condition_and_around_given_ones(release: Path) -> None:
+    run("sample", "r", "-n", "250", "-o", "more.parquet", cwd=release)
+    assert pyarrow.parquet.read_table(release / "more.parquet").num_rows == 250
+    drawn = []
+    for seed in ("0", "0", "1"):
+        words = ("--rows", "20", "--random-state", seed, "-o", "some.csv", "--force")
+        out, _ = run("sample", "r", *words, cwd=release)
+        assert out == "20 rows: some.csv\n"
+        drawn.append((release / "some.csv").read_text())
+    assert drawn[0] == drawn[1] != drawn[2]
+    run("sample", "r", "--where", "age >= 40", "-o", "old.csv", "--quiet", cwd=release)
+    assert min(pyarrow.csv.read_csv(release / "old.csv")["age"].to_pylist()) >= 40
+    (release / "given.csv").write_text("age,sex\n30,male\n12,female\n")
+    words = ("--given", "given.csv", "--threads", "1", "-o", "around.csv")
+    out, _ = run("sample", "r", *words, "--quiet", cwd=release)
+    assert out == ""
+    around = pyarrow.csv.read_csv(release / "around.csv")
+    assert around["age"].to_pylist() == [30, 12]
+    assert around["marital"].to_pylist()[1] != "married"
 
 
-@pytest.mark.parametrize(
-    ("table", "code", "confidential"),
-    [
-        (TABLE + "01/02/1990,a,77\n", 5, True),
-        (TABLE + "01/02/1990\n", 4, True),
-        ("born,code,age\n", 4, True),
-        ("born,code\n", 4, False),
-        (None, 4, False),
-    ],
-)
-def test_messages_about_rows_are_marked(
-    folder: Path, table: str | None, code: int, confidential: bool
-) -> None:
-    (folder / "table.csv").unlink()
-    if table is not None:
-        (folder / "table.csv").write_text(table)
-    words = ("synthesize", "table.csv", *QUICK, "-o", "out.csv")
-    _, err = run(*words, cwd=folder, code=code)
-    assert err.count(CONFIDENTIAL) == confidential
+@LARGE
+def test_what_is_wrong_is_said_in_a_line(release: Path) -> None:
+    for words, code, said in (
+        (["r", "--where", "aeg > 3"], 7, "did you mean 'age'"),
+        (["r", "--where", "age < 1e"], 7, "'1e' is not a number"),
+        (["r", "--where", "age > 119"], 12, "none of the 100"),
+        (["r", "--given", "none.csv"], 4, "none.csv"),
+        (["r", "--given", "table.csv", "-n", "3"], 2, "leave --rows and --where out"),
+        (["nowhere", "-n", "5"], 12, "nowhere: holds no release"),
+    ):
+        _, told = run("sample", *words, "-o", "x.csv", cwd=release, code=code)
+        assert said in " ".join(told.replace("│", " ").split())
+        assert not (release / "x.csv").exists()
 
 
-def test_a_flipped_bit_of_a_zipped_table(folder: Path) -> None:
-    zipped = bytearray(gzip.compress(TABLE.encode()))
-    zipped[-6] ^= 1
-    (folder / "table.csv.gz").write_bytes(zipped)
-    _, err = run("plan", "table.csv.gz", *QUICK[:4], cwd=folder, code=4)
-    assert "table.csv.gz: not a gzip file, or a damaged one: " in err
+@LARGE
+@pytest.mark.parametrize("name", ["release.json", "privacy.json", "synthetic.parquet"])
+def test_a_damaged_release(release: Path, name: str) -> None:
+    """Whatever reads it says which file is damaged, and writes nothing."""
+    path = release / "r" / name
+    good = path.read_bytes()
+    path.write_bytes(good[:-9] + bytes([good[-9] ^ 4]) + good[-8:])
+    for words in (
+        ["report", "r", "-o", "x.html"],
+        ["sample", "r", "-o", "x.csv"],
+        ["resume", "r"],
+    ):
+        _, said = run(*words, cwd=release, code=12)
+        assert f"{name}: " in " ".join(said.split())
+    assert not [*release.glob("x.*")]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("%d/%m/%Y", "%Y%Y", "column 'born': format '%Y%Y' says the year twice"),
-        ("lower = 0", f"lower = -{'9' * 5000}", "a number has too many digits"),
-    ],
-)
-def test_schemas_that_once_gave_a_traceback(folder: Path, old: str, new: str, message: str) -> None:
-    (folder / "schema.toml").write_text(SCHEMA.replace(old, new))
-    _, err = run("plan", "table.csv", *QUICK[:4], cwd=folder, code=3)
-    assert f"schema.toml: {message}" in err
-
-
-def test_paths_that_are_not_utf8(folder: Path) -> None:
-    odd = os.fsdecode(b"caf\xe9")
-    (folder / f"{odd}.csv").write_text(TABLE)
-
-    def command(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-W", "error", "-m", "private_gsd", *words],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-
-    done = command("synthesize", f"{odd}.csv", *QUICK, "-o", "out.csv")
-    assert done.returncode == 4
-    assert "the path is not UTF-8 text; rename it" in done.stderr
-    assert "Traceback" not in done.stderr
-    done = command("synthesize", "table.csv", *QUICK, "-o", f"{odd}.parquet")
-    assert done.returncode == 0, done.stderr
-    assert (folder / f"{odd}.parquet").exists()
+@LARGE
+def test_names_that_are_not_utf8(release: Path) -> None:
+    """A release, an output and a page."""
+    name = os.fsdecode(b"rel\xff")
+    (release / "r").rename(release / name)
+    page, rows = os.fsdecode(b"page\xfe.html"), os.fsdecode(b"rows\xfe.parquet")
+    run_alone("resume", name, "--json", cwd=release)
+    run_alone("report", name, "-o", page, cwd=release)
+    run_alone("sample", name, "-o", rows, cwd=release)
+    assert "Release rel\ufffd" in (release / page).read_text()
+    assert (release / rows).exists()

@@ -1,45 +1,28 @@
-"""``plan``, ``synthesize``, ``resume``, ``sample``: the whole job, and what goes wrong with it."""
+"""``private-gsd synthesize``: the whole job, and that mistakes cost nothing."""
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import pty
 import shutil
-import signal
 import subprocess
-import sys
-import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from private_gsd import Schema, datasets
-from private_gsd.cli.output_files import OutputFile
-from private_gsd.errors import GsdError, LedgerError
-from private_gsd.measurements.measurements import Measurements
-from private_gsd.privacy.budget import RhoBudget
-from private_gsd.privacy.ledger.ledger import Ledger
-from private_gsd.privacy.ledger.reservations import LedgerRun
-from private_gsd.runs.release import Release
-from tests.cli.test_cli import run
+from private_gsd import RAP, Adaptive, Ledger, Measurements, Release, Schema, datasets
+from private_gsd.errors import CONFIDENTIAL
+from tests.cli.running import COMMAND, COMMON, NAMES, QUICK, run, run_alone
 
-NAMES = ["sex", "age", "marital", "citizen", "tenure"]
-COMMON = ["table.csv", "--schema", "schema.toml", "--epsilon", "1"]
-QUICK = [*COMMON, "--rows", "100"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder with a table and its schema."""
-    datasets.census_schema().select(NAMES).write(tmp_path / "schema.toml")
-    pyarrow.csv.write_csv(datasets.census(500).select(NAMES), tmp_path / "table.csv")
-    (tmp_path / "there.csv").write_text("somebody's")
-    return tmp_path
+LARGE = pytest.mark.worker("large")
 
 
 def charges(folder: Path) -> int:
@@ -47,55 +30,36 @@ def charges(folder: Path) -> int:
         return sum(len(ledger.charges(account.dataset)) for account in ledger.accounts())
 
 
-def test_plan_spends_nothing(folder: Path) -> None:
-    out, _ = run("plan", *COMMON, cwd=folder)
-    assert "500 rows" in out
-    assert "Nothing was spent." in out
-    out, _ = run("plan", *COMMON, "--json", cwd=folder)
-    document = json.loads(out)
-    assert document["rows"] == 500
-    assert document["epsilon"] == pytest.approx(1)
-    adaptive = ("--mechanism", "adaptive", "--epochs", "4", "--groups", "2")
-    out, _ = run("plan", *COMMON, *adaptive, cwd=folder)
-    assert "4 epochs of 2 groups, selected" in out
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "schema.toml",
-        "table.csv",
-        "there.csv",
-    ]
-
-
-def test_plan_shows_every_group_on_request(folder: Path) -> None:
-    wide = ["--workload", "categorical:2", "--workload", "categorical:3", "--workload", "tree:2"]
-    out, _ = run("plan", *COMMON, *wide, cwd=folder)
-    assert "mean error" in out
-    assert "... and 2 more (--all shows them)" in out
-    out, _ = run("plan", *COMMON, *wide, "--all", cwd=folder)
-    assert "more (--all" not in out
-    assert out.count(" x ") == 18  # ten pairs, four triples
-    unknown = ("--neighbours", "add-remove", "--expected-rows", "450")
-    out, _ = run("plan", *COMMON, *unknown, "--delta", "1e-6", cwd=folder)
-    assert "the number of rows gets noise of" in out
-    _, err = run("plan", *COMMON, *unknown, cwd=folder, code=8)
-    assert "give a delta" in err
-
-
-def test_a_plan_under_add_remove_does_not_look_at_the_data(folder: Path) -> None:
-    """The number of rows is private there: a public guess takes its place."""
-    unknown = ("--neighbours", "add-remove", "--delta", "1e-6")
-    _, err = run("plan", *COMMON, *unknown, cwd=folder, code=8)
-    assert "give a public guess instead: --expected-rows N" in err
-    assert "500" not in err
-    guess = (*unknown, "--expected-rows", "450", "--all")
-    with_data, _ = run("plan", *COMMON, *guess, cwd=folder)
-    assert with_data.startswith("about 450 rows")
-    (folder / "table.csv").unlink()
-    assert run("plan", *COMMON, *guess, cwd=folder)[0] == with_data
-    assert run("plan", *COMMON[1:], *guess, cwd=folder)[0] == with_data
-    public, _ = run("plan", *COMMON[1:], "--expected-rows", "450", "--json", cwd=folder)
-    assert json.loads(public)["rows_are_a_guess"] is True
-    _, err = run("plan", *COMMON[1:], cwd=folder, code=4)
-    assert "a plan needs the table, for its number of rows, or --expected-rows N" in err
+def test_the_whole_job(folder: Path) -> None:
+    words = ("-o", "out.csv", "--release", "release", "--ledger", "ledger.db", "--create-ledger")
+    out, said = run("synthesize", *QUICK, *words, cwd=folder)
+    assert "100 synthetic rows: out.csv" in out
+    assert "private: epsilon = 1 at delta = 4e-06" in out
+    assert "is guaranteed for all noisy answers that this ledger pays for, now and later" in out
+    assert "of dataset 'table'" in out
+    assert "accounting: rho = " in out
+    assert "nobody adds up" not in said
+    schema = Schema.read(folder / "schema.toml")
+    made = Release.load(folder / "release")
+    assert made.complete
+    assert made.schema == schema
+    table = pyarrow.csv.read_csv(folder / "out.csv")
+    assert table.column_names == list(schema.names)
+    assert table.num_rows == 100
+    run("sample", "release", "-n", "250", "-o", "more.parquet", cwd=folder)
+    assert pyarrow.parquet.read_table(folder / "more.parquet").num_rows == 250
+    out, _ = run("resume", "release", "-o", "again.csv", "--json", cwd=folder)
+    assert json.loads(out)["privacy"]["private"] is True
+    assert (folder / "again.csv").read_bytes() == (folder / "out.csv").read_bytes()
+    assert charges(folder) == 1
+    # The same once more is one release too many for this ledger.
+    _, error = run(
+        "synthesize", *QUICK, "-o", "two.csv", "--ledger", "ledger.db", cwd=folder, code=8
+    )
+    assert "Nothing was charged or released" in error
+    assert not (folder / "two.csv").exists()
+    out, _ = run("synthesize", *QUICK, "-o", "three.csv", "--quiet", cwd=folder)
+    assert out == ""
 
 
 def test_only_who_says_so_makes_a_ledger(folder: Path) -> None:
@@ -134,7 +98,7 @@ def test_external_measurements_that_are_not_private_show_everywhere(folder: Path
         schema, 500, [(["sex"], [240, 260], 0.001)], private=False
     )
     outside.save(folder / "outside")
-    words = (*QUICK, "--evidence", "outside", "--release", "r")
+    words = (*QUICK, "--external", "outside", "--release", "r")
     out, _ = run("synthesize", *words, cwd=folder)
     reason = "external measurements that are not private were used"
     assert f"NOT PRIVATE: {reason}" in out
@@ -160,6 +124,7 @@ def test_external_measurements_that_are_not_private_show_everywhere(folder: Path
     assert f"NOT PRIVATE: {reason}" in said
 
 
+@LARGE
 def test_queries_from_a_file(folder: Path) -> None:
     (folder / "queries.sql").write_text("age < 18\nage >= 18\nsex = 'male' AND age > 64\n")
     asked = [*QUICK, "--queries", "queries.sql"]
@@ -179,7 +144,7 @@ def test_progress_on_a_terminal(folder: Path) -> None:
         main, terminal = pty.openpty()
         # Rich draws ten times a second; what is quick is drawn when the next thing begins.
         environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
-        command = [sys.executable, "-m", "private_gsd", "synthesize", *QUICK, *words]
+        command = [*COMMAND, "synthesize", *QUICK, *words]
         process = subprocess.Popen(
             [*command, "-o", "out.csv", "--force", "--rows", "20000"],
             cwd=folder,
@@ -196,49 +161,18 @@ def test_progress_on_a_terminal(folder: Path) -> None:
         assert process.wait() == 0
         text = seen.decode()
         assert "Traceback" not in text
-        assert "Evolving" in text
-        assert "million edits a second" in text
-        assert "Adding noise" in text
-
-
-def test_the_whole_job(folder: Path) -> None:
-    words = ("-o", "out.csv", "--release", "release", "--ledger", "ledger.db", "--create-ledger")
-    out, said = run("synthesize", *QUICK, *words, cwd=folder)
-    assert "100 synthetic rows: out.csv" in out
-    assert "private: epsilon = 1 at delta = 4e-06" in out
-    assert "is guaranteed for all noisy answers that this ledger pays for, now and later" in out
-    assert "of dataset 'table'" in out
-    assert "accounting: rho = " in out
-    assert "nobody adds up" not in said
-    schema = Schema.read(folder / "schema.toml")
-    made = Release.load(folder / "release")
-    assert made.complete
-    assert made.schema == schema
-    table = pyarrow.csv.read_csv(folder / "out.csv")
-    assert table.column_names == list(schema.names)
-    assert table.num_rows == 100
-    run("sample", "release", "-n", "250", "-o", "more.parquet", cwd=folder)
-    assert pyarrow.parquet.read_table(folder / "more.parquet").num_rows == 250
-    out, _ = run("resume", "release", "-o", "again.csv", "--json", cwd=folder)
-    assert json.loads(out)["privacy"]["private"] is True
-    assert (folder / "again.csv").read_bytes() == (folder / "out.csv").read_bytes()
-    assert charges(folder) == 1
-    # The same once more is one release too many for this ledger.
-    _, error = run(
-        "synthesize", *QUICK, "-o", "two.csv", "--ledger", "ledger.db", cwd=folder, code=8
-    )
-    assert "Nothing was charged or released" in error
-    assert not (folder / "two.csv").exists()
-    out, _ = run("synthesize", *QUICK, "-o", "three.csv", "--quiet", cwd=folder)
-    assert out == ""
+        assert "Counting" in text
+        assert "Searching" in text
 
 
 def test_adaptive(folder: Path) -> None:
-    adaptive = ("--mechanism", "adaptive", "--epochs", "2", "--groups", "2")
+    adaptive = ("--mechanism", "adaptive", "--epochs", "2", "--queries-per-epoch", "2")
     some = ("--workload", "categorical:2", "--workload", "halfspace:20")
     out, _ = run("synthesize", *QUICK, *adaptive, *some, "--release", "r", cwd=folder)
     assert f"100 synthetic rows: {folder / 'r'}" in out
-    assert len(Release.load(folder / "r").epochs()) == 2
+    release = Release.load(folder / "r")
+    assert release.settings.mechanism == Adaptive(epochs=2, queries_per_epoch=2)
+    assert [len(groups) for groups in release.selections()] == [2, 2]
 
 
 @pytest.mark.parametrize(
@@ -281,108 +215,6 @@ def test_an_output_that_is_a_folder(folder: Path) -> None:
     assert "dir.csv: is a folder" in error
 
 
-def test_what_was_paid_for_is_not_thrown_away(folder: Path) -> None:
-    """Told to end, or to write what cannot be written: the release is kept, and where is said."""
-    command = [sys.executable, "-m", "private_gsd", "synthesize", *COMMON, "--rows", "2000000"]
-    process = subprocess.Popen(
-        [*command, "--ledger", "l.db", "--create-ledger", "-o", "o.csv"],
-        cwd=folder,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    while not (folder / "l.db").exists() or not charged(folder / "l.db"):
-        time.sleep(0.02)
-        assert process.poll() is None
-    process.terminate()
-    _, err = process.communicate()
-    assert process.returncode == 128 + signal.SIGTERM, err
-    assert "Traceback" not in err
-    release = Path(err.split("go on with: private-gsd resume ")[1].strip())
-    assert release.is_dir()
-    shutil.rmtree(release.parent)
-
-
-def test_what_was_half_made_is_silent_about_it() -> None:
-    """As a zip file is, whose making was interrupted."""
-    program = """
-import os, signal
-from private_gsd.cli.synthesize import _trouble
-
-class Half:
-    def __init__(self):
-        os.kill(os.getpid(), signal.SIGTERM)
-        self.made = True
-
-    def __del__(self):
-        assert self.made
-
-with _trouble():
-    Half()
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (128 + signal.SIGTERM, b"")
-
-
-def charged(ledger: Path) -> bool:
-    try:
-        with Ledger(ledger, read_only=True) as opened:
-            return bool(opened.charges("table"))
-    except LedgerError:
-        return False
-
-
-def test_an_output_that_appears_meanwhile(folder: Path) -> None:
-    """It is not replaced, and the release is kept."""
-    target = OutputFile(folder / "o.csv", force=False)
-    target.check({})
-    target.path.write_text("somebody's")
-    with pytest.raises(GsdError, match="exists already"):
-        target.write("rows")
-    assert target.path.read_text() == "somebody's"
-    OutputFile(target.path, force=True).write("rows")
-    assert target.path.read_text() != "somebody's"
-    assert sorted(path.name for path in folder.iterdir() if "o.csv" in path.name) == ["o.csv"]
-
-
-def test_a_disk_without_hard_links(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object) -> None:
-        raise PermissionError(errno.EPERM, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", refused)
-    OutputFile(folder / "o.csv", force=False).write("rows")
-    assert (folder / "o.csv").exists()
-    with pytest.raises(GsdError, match="exists already"):
-        OutputFile(folder / "o.csv", force=False).write("rows")
-
-
-def test_nohup_is_heeded(folder: Path) -> None:
-    code = (
-        "import signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
-        "from private_gsd.cli import main; "
-        f"sys.argv = ['private-gsd', 'synthesize', *{QUICK!r}, '-o', 'o.csv', '--rows', '400000']; "
-        "main()"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code], cwd=folder)
-    time.sleep(2.5)
-    process.send_signal(signal.SIGHUP)
-    assert process.wait() == 0
-    assert (folder / "o.csv").exists()
-
-
-def test_a_release_that_was_handed_on(folder: Path) -> None:
-    run("synthesize", *QUICK, "--release", "r", cwd=folder)
-    Release.load(folder / "r").save(folder / "saved")
-    run("resume", "saved", "-o", "again.csv", cwd=folder)
-    assert (folder / "again.csv").exists()
-    before = (folder / "table.csv").read_text()
-    words = ("--data", "table.csv", "-o", "table.csv", "--force")
-    _, err = run("resume", "saved", *words, cwd=folder, code=1)
-    assert "is one of the files of the table" in err
-    assert (folder / "table.csv").read_text() == before
-    _, err = run("resume", "saved", "--query", "SELECT 1", cwd=folder, code=2)
-    assert "--query goes with --data" in err
-
-
 def test_quiet_is_quiet(folder: Path) -> None:
     table = datasets.census(500).select([*NAMES, "children"])
     pyarrow.csv.write_csv(table, folder / "table.csv")
@@ -390,44 +222,6 @@ def test_quiet_is_quiet(folder: Path) -> None:
     assert out == err == ""
     _, err = run("synthesize", *QUICK, "-o", "p.csv", cwd=folder)
     assert "left out" in err
-
-
-def test_a_run_gives_back_what_it_holds(folder: Path) -> None:
-    with Ledger(folder / "l.db", create=True) as ledger:
-        ledger.add_dataset("table", RhoBudget.from_epsilon(1.0, 1e-6))
-        LedgerRun(ledger, "table", "abc", "me").begin(10**6)
-    out, _ = run("ledger", "show", "l.db", cwd=folder)
-    assert "held" in out
-    assert "abc" in out
-    out, _ = run("ledger", "free", "l.db", "abc", "--dataset", "table", cwd=folder)
-    assert "held by run 'abc' is free again" in out
-    out, _ = run("ledger", "show", "l.db", cwd=folder)
-    assert "held" not in out
-    run("ledger", "free", "l.db", "abcd", "--dataset", "table", cwd=folder, code=9)
-
-
-def test_interrupted_and_gone_on_with(folder: Path) -> None:
-    """Ctrl-C: one line, 130, and what was paid for is not lost."""
-    pyarrow.csv.write_csv(datasets.census(20_000).select(NAMES), folder / "table.csv")
-    words = [*COMMON, "--rows", "400000", "--release", "r", "-o", "o.csv"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "private_gsd", "synthesize", *words],
-        cwd=folder,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    while not (folder / "r" / "measurements" / "measurements.json").exists():
-        assert process.poll() is None
-        time.sleep(0.02)
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate()
-    assert process.returncode == 130
-    assert "error: interrupted" in error
-    assert "go on with: private-gsd resume" in error
-    assert "Traceback" not in error
-    run("resume", "r", "-o", "o.csv", cwd=folder)
-    assert Release.load(folder / "r").complete
 
 
 def test_a_ledger_without_the_dataset_is_found_before_anything_is_made(folder: Path) -> None:
@@ -453,21 +247,12 @@ def test_a_drafted_schema_is_refused(folder: Path) -> None:
     assert "the schema is a draft" in error
 
 
-def test_a_folder_that_cannot_be_written(folder: Path) -> None:
-    _, error = run("synthesize", *QUICK, "--release", "table.csv/r", cwd=folder, code=12)
-    assert "cannot be written" in error
-    _, error = run("resume", "nowhere", cwd=folder, code=12)
-    assert "nowhere: holds no release" in error
-    _, error = run("sample", "nowhere", "-n", "5", "-o", "o.csv", cwd=folder, code=12)
-    assert "nowhere: holds no release" in error
-
-
 def test_another_projector(folder: Path) -> None:
     pairs = (*QUICK, "--workload", "categorical:2")
     quick = "rap:mixtures=20,batch=20,iterations=10"
     run("synthesize", *pairs, "--projector", quick, "--release", "release", cwd=folder)
     release = Release.load(folder / "release")
-    assert release.settings["projector"] == quick
+    assert release.settings.projector == RAP(mixtures=20, batch=20, iterations=10)
     assert release.synthetic.num_rows == 100
     _, err = run("synthesize", *pairs, "--projector", "ra", "-o", "x.csv", cwd=folder, code=11)
     assert "no projector is called 'ra' (did you mean 'rap'?)" in " ".join(err.split())
@@ -478,25 +263,135 @@ def test_another_projector(folder: Path) -> None:
 
 
 def test_mst_and_aim_on_the_command_line(folder: Path) -> None:
-    """Both plan and run; a plan takes a projector, and finds what it cannot serve."""
     pairs = ("--workload", "categorical:2")
-    out, _ = run("plan", *COMMON, *pairs, "--mechanism", "mst", cwd=folder)
-    assert "mst" in out
-    assert "a tree of pairs that is selected" in out
-    plan = ("plan", *COMMON, *pairs, "--projector", "pgm:cells=20")
-    _, err = run(*plan, cwd=folder, code=7)
-    assert "more than the 20 allowed" in err
-    out, _ = run("plan", *COMMON, *pairs, "--mechanism", "aim", "--json", cwd=folder)
-    assert json.loads(out)["mechanism"] == "aim"
     for name in ("mst", "aim"):
         made = ("-o", f"{name}.csv", "--release", name, "--ledger", f"{name}.db")
         words = ("--mechanism", name, *made, "--create-ledger")
         run("synthesize", *QUICK, *pairs, *words, cwd=folder)
         release = Release.load(folder / name)
-        assert release.settings["mechanism"] == name
+        assert release.settings.mechanism.name == name
         assert release.privacy["spent"]["epsilon"] == pytest.approx(1)
-        assert release.epochs()
+        assert release.selections()
     refused = ("--workload", "halfspace:5", "--mechanism", "aim", "-o", "no.csv")
     _, err = run("synthesize", *QUICK, *refused, cwd=folder, code=7)
     assert "the mechanism 'aim' cannot measure halfspaces" in err
     assert not (folder / "no.csv").exists()
+
+
+@LARGE
+def test_all_that_is_known_is_used_and_recorded(folder: Path) -> None:
+    """A rule, a public count, a derived statistic and external measurements."""
+    rule = "NOT (age < 20 AND marital = 'married')"
+    schema = Schema(Schema.read(folder / "schema.toml").columns, [rule])
+    schema.write(folder / "schema.toml")
+    (folder / "counts.csv").write_text("condition,count\nsex = 'male',200\n")
+    marginals = [(["sex"], [400, 200], 3.0)]
+    Measurements.from_marginals(schema, 600, marginals, private=True).save(folder / "external")
+    out, _ = run(
+        *("synthesize", *QUICK, "--workload", "categorical:2", "--workload", "tree:2"),
+        *("--public-counts", "counts.csv", "--derived-statistic", "median(age)"),
+        *("--external", "external", "--release", "release", "-o", "made.csv"),
+        cwd=folder,
+    )
+    assert "not covered: public counts" in out
+    assert "not covered: external measurements" in out
+    made = pyarrow.csv.read_csv(folder / "made.csv").to_pandas()
+    assert not ((made.age < 20) & (made.marital == "married")).any()
+    assert abs((made.sex == "male").mean() - 200 / 500) < 0.05
+    release = Release.load(folder / "release")
+    assert release.privacy["claims"] == release.settings.knowledge.of(schema).claims()
+    assert release.settings.knowledge.public_counts == {"sex = 'male'": 200}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--public-counts", "two.csv"], 7, "line 2"),
+        (["--public-counts", "none.csv"], 7, "none.csv"),
+        (["--public-counts", "odd.csv"], 7, "'1e' is not a number"),
+        (["--public-counts", "contrary.csv"], 7, "contradict each other"),
+        (["--queries", "queries.sql"], 7, "line 2: in the predicate"),
+        (["--derived-statistic", "mode(age)"], 7, "write"),
+        (["--derived-statistic", "mean(age) WHERE age < 1e"], 7, "'1e' is not a number"),
+        (["--external", "none"], 10, "no such"),
+        (["--mechanism", "adaptiv"], 8, "did you mean 'adaptive'"),
+        (["--mechanism", "aim", "--epochs", "3"], 8, "'aim' has no setting 'epochs'"),
+        (["--insecure-noise-seed", "-1"], 12, "insecure_noise_seed"),
+        (["--threads", "0"], 12, "threads"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(
+    folder: Path, words: list[str], code: int, said: str
+) -> None:
+    (folder / "two.csv").write_text("condition,count\nsex = 'male',two\n")
+    (folder / "odd.csv").write_text("condition,count\nage < 1e,3\n")
+    contrary = "condition,count\nsex = 'male',10\nsex = 'male' AND age < 9,11\n"
+    (folder / "contrary.csv").write_text(contrary)
+    (folder / "queries.sql").write_text("age < 30\nage < 1e\n")
+    _, told = run("synthesize", *COMMON, *words, "--release", "r", cwd=folder, code=code)
+    assert said in " ".join(told.split())
+    assert not (folder / "r").exists()
+
+
+def test_a_projector_without_rules(folder: Path) -> None:
+    Schema(Schema.read(folder / "schema.toml").columns, ["age < 90"]).write(folder / "schema.toml")
+    words = (*COMMON, "--projector", "rap", "-o", "x.csv")
+    _, told = run("synthesize", *words, cwd=folder, code=7)
+    assert "does not keep a schema's rules" in " ".join(told.split())
+    assert not (folder / "x.csv").exists()
+
+
+def test_seeded_noise_is_said_not_to_be_private(folder: Path) -> None:
+    words = (*QUICK, "--insecure-noise-seed", "3", "--workload", "categorical:1")
+    out, _ = run("synthesize", *words, "--release", "r", cwd=folder)
+    assert "NOT PRIVATE: " in out
+    run("synthesize", *words, "--release", "s", cwd=folder)
+    first, second = (Release.load(folder / name) for name in "rs")
+    assert first.synthetic.equals(second.synthetic)
+    run("synthesize", *words, "--random-state", "1", "--threads", "1", "-o", "t.csv", cwd=folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "confidential"),
+    [
+        (lambda rows: rows + "male,777,married,TRUE,owned\n", 5, True),
+        (lambda rows: rows + "male\n", 4, True),
+        (lambda rows: rows.splitlines()[0] + "\n", 4, True),
+        (lambda rows: rows.replace("age", "aeg", 1), 4, False),
+        (None, 4, False),
+    ],
+)
+def test_messages_about_rows_are_marked(
+    folder: Path, change: Callable[[str], str] | None, code: int, confidential: bool
+) -> None:
+    table = folder / "table.csv"
+    if change is None:
+        table.unlink()
+    else:
+        table.write_text(change(table.read_text()))
+    _, err = run("synthesize", *QUICK, "-o", "out.csv", cwd=folder, code=code)
+    assert err.count(CONFIDENTIAL) == confidential
+
+
+def test_what_a_csv_cannot_hold_is_found_before_anything_is_spent(folder: Path) -> None:
+    text = (folder / "schema.toml").read_text()
+    column = '[columns.code]\nkind = "integer"\nlower = -2\nupper = 9\nnull_values = ["-1"]\n'
+    (folder / "schema.toml").write_text(f"{text}\n{column}nullable = true\n")
+    words = ("-o", "out.csv", "--release", "release")
+    _, err = run("synthesize", *QUICK, *words, cwd=folder, code=3)
+    assert "column 'code' cannot be written as text: -1 would be written as '-1'" in err
+    assert not [*folder.glob("out*"), *folder.glob("release*")]
+
+
+def test_paths_that_are_not_utf8(folder: Path) -> None:
+    odd = os.fsdecode(b"caf\xe9")
+    shutil.copy(folder / "table.csv", folder / f"{odd}.csv")
+    words = (*QUICK[1:], "--workload", "categorical:1")
+    _, err = run_alone("synthesize", f"{odd}.csv", *words, "-o", "out.csv", cwd=folder, code=4)
+    assert "the path is not UTF-8 text; rename it" in err
+    out, _ = run_alone(
+        *("synthesize", "table.csv", *words, "-o", f"{odd}.parquet", "--release", odd, "--json"),
+        cwd=folder,
+    )
+    assert (folder / f"{odd}.parquet").exists()
+    assert json.loads(out)["rows"] == 100

@@ -12,8 +12,9 @@ import pytest
 from private_gsd import Adaptive, Budget, Knowledge, Measurements, Synthesizer, datasets
 from private_gsd.cli.app import loaded
 from private_gsd.cli.synthesizer_options import SynthesizerOptions
-from private_gsd.errors import BudgetError
+from private_gsd.errors import BudgetError, expect_type
 from private_gsd.mechanisms import MECHANISMS
+from private_gsd.workloads import Workload
 
 SCHEMA = datasets.census_schema().select(["sex", "age", "marital"])
 
@@ -66,7 +67,7 @@ def test_every_option_arrives(tmp_path: Path) -> None:
         epochs=4,
         queries_per_epoch=2,
         selection_fraction=0.25,
-        projector="rap:iterations=7",
+        projector="gsd:denoise=false",
         rows=300,
         random_state=5,
         threads=1,
@@ -84,7 +85,7 @@ def test_every_option_arrives(tmp_path: Path) -> None:
         "epsilon": None,
         "workload": ["categorical:1"],
         "mechanism": Adaptive(epochs=4, queries_per_epoch=2, selection_fraction=0.25),
-        "projector": "rap:iterations=7",
+        "projector": "gsd:denoise=false",
         "rows": 300,
         "random_state": 5,
         "threads": 1,
@@ -101,12 +102,10 @@ def test_defaults_are_those_of_python(tmp_path: Path) -> None:
 
 def test_conditions_in_a_file_are_asked_beside_names(tmp_path: Path) -> None:
     (tmp_path / "queries.sql").write_text("age < 18\nage >= 18\n")
-    stated = SynthesizerOptions(tmp_path, 1.0, queries=tmp_path / "queries.sql")
-    assert stated.target(SCHEMA).size == 2  # type: ignore[union-attr]
-    both = SynthesizerOptions(
-        tmp_path, 1.0, workload=["categorical:1"], queries=tmp_path / "queries.sql"
-    )
-    assert both.target(SCHEMA).query(-1) == "age >= 18"  # type: ignore[union-attr]
+    for names, size in ((None, 2), (["categorical:1"], 9)):
+        stated = SynthesizerOptions(tmp_path, 1.0, workload=names, queries=tmp_path / "queries.sql")
+        target = expect_type(Workload, stated.target(SCHEMA))
+        assert (target.size, target.query(size - 1)) == (size, "age >= 18")
 
 
 @pytest.mark.parametrize(

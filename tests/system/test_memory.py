@@ -89,7 +89,7 @@ def test_samples_beyond_memory_are_refused() -> None:
 def test_a_sample_of_any_number_on_the_command_line(tmp_path: Path) -> None:
     release = tmp_path / "release"
     Synthesizer(SCHEMA, 1.0, rows=50, workload=["categorical:1"], release=release).fit(TABLE)
-    words = [sys.executable, "-m", "private_gsd", "sample", str(release), "-o", "s.csv"]
+    words = [sys.executable, "-m", "private_gsd.cli", "sample", str(release), "-o", "s.csv"]
     for number, code, said in ((10**15, 11, "draw at most"), (10**30, 7, "number must be")):
         done = subprocess.run(
             [*words, "-n", str(number)], capture_output=True, text=True, cwd=tmp_path, check=False
@@ -181,7 +181,7 @@ def test_a_search_that_had_ended_is_made_again(
         patch.setattr(memory, "available", lambda: 16e9)
         with pytest.raises(ProjectionError, match="take at most"):
             Synthesizer.resume(tmp_path / "r", rows=TOO_MANY)
-    words = [sys.executable, "-m", "private_gsd", "resume", str(tmp_path / "r"), "--rows", "90"]
+    words = [sys.executable, "-m", "private_gsd.cli", "resume", str(tmp_path / "r"), "--rows", "90"]
     subprocess.run(words, capture_output=True, check=True)
     assert Release.load(tmp_path / "r").synthetic.num_rows == 90
 

@@ -28,8 +28,8 @@ COMMANDS = {
     "resume": "Resume a run that was killed. Nothing is spent twice.",
     "sample": "Draw rows from the synthetic table of a release. Nothing is spent.",
     "report": "Write the release report: a page about a release, as public as the release.",
-    "evaluate": "Compare a release with the real table. The evaluation report is confidential.",
-    "ledger": "Show, create and amend budgets of datasets, and what was spent of them.",
+    "evaluate": "Compare a synthetic table with the real one. The evaluation report is confidential.",
+    "ledger": "Show what was spent on datasets and what remains; state their budgets.",
 }
 
 

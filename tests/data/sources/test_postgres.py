@@ -30,7 +30,7 @@ from private_gsd import (
 from private_gsd.cli import options
 from private_gsd.errors import DataError, MissingExtraError, SourceError
 from private_gsd.workloads import categorical_marginals, tree_marginals
-from tests.cli.test_cli import run
+from tests.cli.running import run
 from tests.data.sources.test_contract import ingest
 
 pytestmark = pytest.mark.worker("engines")
