@@ -25,7 +25,7 @@ from private_gsd.mechanisms.defaults import choose_mechanism
 from private_gsd.mechanisms.registry import check_conversion, conversion_of, mechanism_of
 from private_gsd.privacy.accountant import require_same
 from private_gsd.privacy.budget import Budget
-from private_gsd.privacy.ledger.reservations import LedgerRun
+from private_gsd.privacy.ledger.reservations import Reservation
 from private_gsd.projection import projector_of
 from private_gsd.projection.protocol import MOST_ROWS
 from private_gsd.runs.runner import Runner
@@ -190,9 +190,9 @@ class Sweep:
                 each.runner.rehearse()
             reservation = None
             if ledger is not None:
-                reservation = LedgerRun(ledger, dataset, f"sweep-{secrets.token_hex(6)}", "sweep")
+                reservation = Reservation(ledger, dataset, f"sweep-{secrets.token_hex(6)}", "sweep")
                 require_same(ledger.account(dataset).neighbours, self._terms.neighbours)
-                reservation.begin(planned)
+                reservation.reserve(planned)
             interruptions = Remembered()
             made = SweepRuns(
                 self._exact, self.exact, runs, reservation, interruptions, evaluate, report
@@ -203,7 +203,7 @@ class Sweep:
                     made.run(joblib, n_jobs)
             finally:
                 if reservation is not None:
-                    reservation.give_back()
+                    reservation.cancel()
         if failed:
             words = [f"{runs[number].words}: {why}" for number, why in sorted(failed.items())]
             some = "; ".join(words[:SHOWN])

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from private_gsd.counting.exact import ExactCounts, QueryErrors
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.mechanisms.base import Mechanism
-    from private_gsd.privacy.ledger.reservations import LedgerRun
+    from private_gsd.privacy.ledger.reservations import Reservation
     from private_gsd.projection import Projector
     from private_gsd.runs.checkpoint import Commit
     from private_gsd.runs.payments import Payments
@@ -149,7 +149,7 @@ class SweepRuns:
     target: ExactCounts
     exact: Callable[[Mechanism], ExactCounts]
     runs: list[PlannedRun]
-    reservation: LedgerRun | None
+    reservation: Reservation | None
     interruptions: Remembered
     evaluate: bool
     progress: Progress
