@@ -191,7 +191,7 @@ def test_show_where_nothing_can_be_written(folder: Path) -> None:
 def test_a_reservation_is_cancelled(tmp_path: Path) -> None:
     with Ledger(tmp_path / "l.db", create=True) as ledger:
         ledger.add_dataset("table", RhoBudget.from_epsilon(1.0, 1e-6))
-        Reservation(ledger, "table", "abc", "me").begin(10**6)
+        Reservation(ledger, "table", "abc", "me").reserve(10**6)
     out, _ = run("ledger", "show", "l.db", cwd=tmp_path)
     assert "reserved" in out
     assert "abc" in out

@@ -28,8 +28,10 @@ COMMANDS = {
     "resume": "Resume a run that was killed. Nothing is spent twice.",
     "sample": "Draw rows from the synthetic table of a release. Nothing is spent.",
     "report": "Write the release report: a page about a release, as public as the release.",
-    "evaluate": "Compare a synthetic table with the real one. The evaluation report is confidential.",
-    "ledger": "Show what was spent on datasets and what remains; state their budgets.",
+    "evaluate": (
+        "Compare a synthetic table with the real one. The evaluation report is confidential."
+    ),
+    "ledger": "State budgets of datasets; show what was spent.",
 }
 
 

@@ -46,7 +46,7 @@ def create(
         float,
         typer.Option(
             rich_help_panel=PRIVACY,
-            help="The ε of the total that may ever be spent on the dataset.",
+            help="The ε of all that may ever be spent on the dataset.",
         ),
     ],
     delta: Annotated[

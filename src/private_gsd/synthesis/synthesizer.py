@@ -255,7 +255,7 @@ class Synthesizer:
             dataset: The name of the dataset in the ledger.
         """
         stated = self._stated()
-        choices = Choices(stated, stated.account(ledger, dataset, create_ledger=True))
+        choices = Choices(stated, stated.account(ledger, dataset))
         n_records = choices.expected(data, expected_records)
         return choices.forecast(n_records, guessed=expected_records is not None)
 
