@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Show what was spent on datasets and what remains; state their budgets.",
+    help="State budgets of datasets; show what was spent.",
 )
 
 BAR_WIDTH = 10
