@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from private_gsd import (
+    AIM,
+    MST,
+    Adaptive,
     Boolean,
     Categorical,
+    Layered,
+    OneShot,
     Schema,
     datasets,
 )
@@ -35,7 +40,7 @@ def test_auto_chooses_a_mechanism_from_public_facts() -> None:
     ]
     for epsilon, asked, name in cases:
         synth = Synthesizer(SCHEMA, epsilon, workload=asked, rows=60)
-        assert synth.fit(TABLE).release_.settings["mechanism"] == name
+        assert synth.fit(TABLE).release_.settings.mechanism.name == name
 
 
 def test_auto_chooses_questions_from_public_facts() -> None:
@@ -71,12 +76,12 @@ def test_rows_by_the_noise() -> None:
     asked = workload_of(SCHEMA, ["categorical:2", "categorical:3"])
     budget = RhoBudget.from_epsilon(1.0, 1e-9)
     noise = plan_one_shot(asked, budget).shares[0].scale
-    layered = Mechanism(name="layered")
+    layered = Layered()
     for share, rows in ((1 / 50, 5000), (1 / 200, 12_000), (1 / 10_000, 20_000)):
-        people = round(noise / share)
-        assert choose_rows(Mechanism(), asked, budget, people) == rows
+        n_records = round(noise / share)
+        assert choose_rows(OneShot(), asked, budget, n_records) == rows
         # Pairs have most of the budget.
-        assert choose_rows(layered, asked, budget, people) >= rows
-        for name in ("adaptive", "mst", "aim"):
-            assert choose_rows(Mechanism(name=name), asked, budget, people) == 5000
-    assert choose_rows(Mechanism(), asked, budget, None) == 5000
+        assert choose_rows(layered, asked, budget, n_records) >= rows
+        for selective in (Adaptive(), MST(), AIM()):
+            assert choose_rows(selective, asked, budget, n_records) == 5000
+    assert choose_rows(OneShot(), asked, budget, None) == 5000

@@ -73,6 +73,19 @@ class Knowledge:
             f"Knowledge({', '.join(f'{name}={value!r}' for name, value in given.items() if value)})"
         )
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Knowledge):
+            return NotImplemented
+        mine, theirs = self.external_measurements, other.external_measurements
+        return (
+            self.to_dict() == other.to_dict()
+            and len(mine) == len(theirs)
+            and all(one is another for one, another in zip(mine, theirs, strict=True))
+        )
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self.public_counts.items()), self.derived_statistics))
+
     def __bool__(self) -> bool:
         return bool(self.public_counts or self.derived_statistics or self.external_measurements)
 

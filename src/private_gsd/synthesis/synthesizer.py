@@ -175,10 +175,9 @@ class Synthesizer:
                 done, and how much there is.
         """
         check_dataset(dataset, on_invalid, insecure_noise_seed)
-        stated = self._stated()
+        stated, folder = self._stated(), _free_folder(release, ledger)
         account = stated.account(ledger, dataset, create_ledger=create_ledger)
         choices = Choices(stated, account)
-        folder = _free_folder(release, ledger)
         source = open_source(data, stated.schema)
         with shown(progress) as report:
             target = choices.target(source.count() if choices.public else None)
@@ -407,7 +406,7 @@ def _free_folder(release: str | Path | None, ledger: str | Path | None) -> Path 
         return None
     folder = Path(release)
     Release(folder).check_free()
-    if ledger is not None and folder.resolve() in Path(ledger).resolve().parents:
+    if isinstance(ledger, str | Path) and folder.resolve() in Path(ledger).resolve().parents:
         raise LedgerError(
             f"{ledger}: is in the release, and would be published with it; put it elsewhere"
         )
