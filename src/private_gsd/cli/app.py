@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import sys
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -48,6 +49,7 @@ class Commands(TyperGroup):
         return name, None if name is None else loaded(name), rest
 
 
+@cache
 def loaded(name: str) -> Any:
     """A command, from its module."""
     module = importlib.import_module(f"private_gsd.cli.{name}")

@@ -307,7 +307,7 @@ def test_the_whole_job_on_the_command_line(postgres: str, tmp_path: Path) -> Non
     words = ("--rows", "50", "-o", "o.csv", "--ledger", "l.db", "--create-ledger", "--release", "r")
     out, err = run("synthesize", *common, *words, cwd=tmp_path)
     assert "dataset 'table'" in out
-    run("resume", "r", "--data", asked[0], *asked[1:], cwd=tmp_path)
+    run("resume", "r", *asked, cwd=tmp_path)
     out, _ = run("schema", "check", "schema.toml", *asked, cwd=tmp_path)
     assert "all 400 rows" in out
     assert "host=" not in out
