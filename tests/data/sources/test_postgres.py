@@ -303,7 +303,7 @@ def test_the_whole_job_on_the_command_line(postgres: str, tmp_path: Path) -> Non
     asked: tuple[Any, ...] = (postgres, "--query", "SELECT sex, age FROM person")
     common = (*asked, "--schema", "schema.toml", "--epsilon", "1")
     out, _ = run("plan", *common, cwd=tmp_path)
-    assert "400 rows" in out
+    assert "400 records" in out
     words = ("--rows", "50", "-o", "o.csv", "--ledger", "l.db", "--create-ledger", "--release", "r")
     out, err = run("synthesize", *common, *words, cwd=tmp_path)
     assert "dataset 'table'" in out
