@@ -122,7 +122,7 @@ class MST(ColumnsFirst):
         self, projector: Projector, workload: Workload, external: Workload | None = None
     ) -> bool:
         """Not where the largest tree fits: one look spares thousands."""
-        if not projector.limited or external is not None:
+        if not projector.has_size_limit or external is not None:
             return super().asks_feasibility(projector, workload, external)
         # A graphical model of a tree has the cells of its pairs: if the tree with the most cells
         # fits, every tree does.
