@@ -26,7 +26,7 @@ from private_gsd.mechanisms.candidates import all_pairs, largest_tree, scopes_of
 from private_gsd.mechanisms.columns_first import COLUMNS, ColumnsFirst, equal_noise
 from private_gsd.mechanisms.steps import Candidates, measure, project, select
 from private_gsd.privacy.noise import selection_scale
-from private_gsd.projection.denoising.chow_liu import SpanningForest
+from private_gsd.projection.denoising.chow_liu import SpanningTrees
 from private_gsd.workloads import Marginals
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _edges(task: Task, measured: Measurements, tree: list[int]) -> Callable[[], 
     """The pairs that close no cycle, to be selected by their distance from independence."""
     scopes = scopes_of(task.workload)
     number = single_columns(task.workload)
-    trees = SpanningForest()
+    trees = SpanningTrees()
     for group in tree:
         if group < number or not trees.add(scopes[group]):
             raise MeasurementError("the pairs that were selected are no tree")
@@ -154,7 +154,7 @@ def _edges(task: Task, measured: Measurements, tree: list[int]) -> Callable[[], 
 
 def tree_size(workload: Workload) -> int:
     """The number of pairs in a spanning tree, or forest where they do not join all columns."""
-    trees = SpanningForest()
+    trees = SpanningTrees()
     return sum(trees.add(scope) for scope in scopes_of(workload) if len(scope) == 2)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from private_gsd.kernels.conjunctions import Conditions
 from private_gsd.kernels.halfspaces import Directions
-from private_gsd.kernels.marginals import LANES, Tables
+from private_gsd.kernels.marginals import LANES, MarginalTables
 from private_gsd.schema import Discrete
 from private_gsd.workloads.programs import cuts_of_truths
 
@@ -50,7 +50,9 @@ def cuts_of(
     return [np.array(sorted(each), dtype=np.float64) for each in found]
 
 
-def tables_of(schema: Schema, tables: list[Table], cuts: list[NDArray[np.float64]]) -> Tables:
+def tables_of(
+    schema: Schema, tables: list[Table], cuts: list[NDArray[np.float64]]
+) -> MarginalTables:
     """Lay out residuals with each feature of each table innermost once."""
     features = sorted(
         {feature for table in tables for feature in table.features},
@@ -105,7 +107,7 @@ def tables_of(schema: Schema, tables: list[Table], cuts: list[NDArray[np.float64
             order_strides[place, order, : len(axes)] = [strides[order][axis] for axis in axes]
     positions = [feature.position for feature in features]
     lanes = [-(-feature.size // LANES) * LANES for feature in features]
-    return Tables(
+    return MarginalTables(
         feature_starts=np.searchsorted(positions, np.arange(len(schema) + 1)),
         atom_cells=_joined(maps, np.int32),
         atom_starts=starts_of([len(each) for each in maps]),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from private_gsd.projection.baselines.mixtures import fit_mixture
 from private_gsd.projection.baselines.optional import gradients
 from private_gsd.projection.baselines.products import too_many_products
-from private_gsd.projection.baselines.settings import check_settings
+from private_gsd.projection.baselines.setting_checks import check_settings
 from private_gsd.projection.protocol import Projection, Projector, require_served
 from private_gsd.system.progress import Progress, ignore
 from private_gsd.workloads import Marginals

@@ -23,7 +23,7 @@ import numpy as np
 from private_gsd.errors import ProjectionError, WorkloadError
 from private_gsd.projection.atoms import Atoms
 from private_gsd.projection.baselines.optional import gradients, graphical_models
-from private_gsd.projection.baselines.settings import check_settings
+from private_gsd.projection.baselines.setting_checks import check_settings
 from private_gsd.projection.protocol import Projection, Projector, checked, require_served
 from private_gsd.projection.watch import Reason, Stopped, Watch
 from private_gsd.system.progress import Progress, ignore

@@ -31,7 +31,7 @@ LARGEST = 2**29
 TAKING = 30
 
 
-class Part(NamedTuple):
+class ProductPart(NamedTuple):
     """The tables of one number of features, restricted to one block of cells.
 
     Attributes:
@@ -58,7 +58,7 @@ class Layout(NamedTuple):
     cells: Any
     zeros: Any
     blocks: tuple[Any, ...]
-    parts: tuple[tuple[Part, ...], ...]
+    parts: tuple[tuple[ProductPart, ...], ...]
 
 
 class ProductQueries:
@@ -127,7 +127,7 @@ class _Blocks:
         last: Callable[[Asked], int],
     ) -> None:
         self.sizes = sizes
-        self.parts: list[tuple[Part, ...]] = []
+        self.parts: list[tuple[ProductPart, ...]] = []
         self.queries: list[NDArray[np.int64]] = []
         self.effort = 0
         self._numbers: dict[int, tuple[int, int]] = {}
@@ -157,12 +157,12 @@ class _Blocks:
                 )
         return None
 
-    def _part(self, cells: NDArray[np.int64], start: int, size: int) -> Part:
+    def _part(self, cells: NDArray[np.int64], start: int, size: int) -> ProductPart:
         firsts, inverse = np.unique(cells[:, :-2], axis=0, return_inverse=True)
         self.queries.append(cells[:, -1])
         self.effort += len(firsts) * (size + TAKING)
         places = inverse.ravel() * size + cells[:, -2] - start
-        return Part(firsts.astype(np.int32), places.astype(np.int32))
+        return ProductPart(firsts.astype(np.int32), places.astype(np.int32))
 
 
 def too_many_products(workload: Workload, mixtures: int) -> str | None:

@@ -20,12 +20,12 @@ from private_gsd.projection.baselines.optional import gradients
 from private_gsd.projection.baselines.relaxed import (
     Queries,
     Relaxation,
-    Rows,
-    Shape,
+    RelaxedRows,
+    RelaxedShape,
     relaxed_answers,
     too_many_queries,
 )
-from private_gsd.projection.baselines.settings import check_settings
+from private_gsd.projection.baselines.setting_checks import check_settings
 from private_gsd.projection.protocol import (
     Projection,
     Projector,
@@ -148,7 +148,7 @@ class RAPPlusPlus(Projector):
 
 @lru_cache
 def compiled(
-    tools: Gradients, shape: Shape, learning_rate: float, gradient: float
+    tools: Gradients, shape: RelaxedShape, learning_rate: float, gradient: float
 ) -> tuple[Any, Any]:
     """A function that takes some steps at a temperature, compiled for each shape; and Adam.
 
@@ -162,9 +162,9 @@ def compiled(
     optimizer = optax.adam(learning_rate)
 
     def run(
-        rows: Rows, moments: Any, measured: MeasuredQueries, sharpness: Any, wanted: Any
+        rows: RelaxedRows, moments: Any, measured: MeasuredQueries, sharpness: Any, wanted: Any
     ) -> Any:
-        def loss(rows: Rows) -> Any:
+        def loss(rows: RelaxedRows) -> Any:
             found = relaxed_answers(tools, shape, measured.queries, rows, sharpness)
             return (measured.weights * (found - measured.targets) ** 2).sum()
 
@@ -175,7 +175,7 @@ def compiled(
             rows, moments, steps_done, _, _ = state
             value, derivatives = jax.value_and_grad(loss)(rows)
             changes, moments = optimizer.update(derivatives, moments)
-            after: Rows = optax.apply_updates(rows, changes)
+            after: RelaxedRows = optax.apply_updates(rows, changes)
             after = after._replace(numbers=jnp.clip(after.numbers, 0, 1))
             norm = optax.tree.norm(derivatives)
             stay = norm <= gradient

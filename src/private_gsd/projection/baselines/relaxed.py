@@ -43,7 +43,7 @@ FIRST_LOGIT = 2.0
 PADDING = 16
 
 
-class Shape(NamedTuple):
+class RelaxedShape(NamedTuple):
     """The properties of a schema that relaxed rows depend on.
 
     Attributes:
@@ -82,7 +82,7 @@ class Queries(NamedTuple):
     halfspaces: tuple[tuple[Any, Any], ...]
 
 
-class Rows(NamedTuple):
+class RelaxedRows(NamedTuple):
     """Relaxed rows, one in each column of the arrays.
 
     Attributes:
@@ -135,7 +135,7 @@ class Relaxation:
         self.schema = schema = workload.schema
         tables = tables_asked(workload)
         self._atoms = Atoms.of(schema, tables)
-        self.shape = Shape(
+        self.shape = RelaxedShape(
             tuple(
                 size if isinstance(column, Discrete) else 0
                 for size, column in zip(self._atoms.sizes, schema, strict=True)
@@ -200,13 +200,13 @@ class Relaxation:
         low, high = self._bounds[numbers, 0], self._bounds[numbers, 1]
         return value, numbers, (thresholds - low) / (high - low)
 
-    def begin(self, key: Any, points: int, table: Matrix | None) -> Rows:
+    def begin(self, key: Any, points: int, table: Matrix | None) -> RelaxedRows:
         """The first relaxed rows: random ones, or those of a table."""
         jax, jnp, _ = self._tools
         keys = jax.random.split(key, 3)
         shape = (len(self._numeric), points)
         if table is None:
-            return Rows(
+            return RelaxedRows(
                 jax.random.normal(keys[0], (int(self._starts[-1]), points)),
                 jax.random.uniform(keys[1], shape),
                 jax.random.normal(keys[2], shape),
@@ -221,17 +221,17 @@ class Relaxation:
         null = np.isnan(numbers)
         low, high = self._bounds[:, :1], self._bounds[:, 1:]
         units = np.where(null, 0.5, (numbers - low) / (high - low))
-        return Rows(
+        return RelaxedRows(
             jnp.asarray(logits, dtype=jnp.float32),
             jnp.asarray(units, dtype=jnp.float32),
             jnp.asarray(np.where(null, FIRST_LOGIT, -FIRST_LOGIT), dtype=jnp.float32),
         )
 
-    def answers(self, rows: Rows, sharpness: Any) -> Any:
+    def answers(self, rows: RelaxedRows, sharpness: Any) -> Any:
         """The relaxed share of each query, in the order of ``queries``."""
         return relaxed_answers(self._tools, self.shape, self.layout, rows, sharpness)
 
-    def round(self, rows: Rows, number: int, rng: np.random.Generator) -> Matrix:
+    def round(self, rows: RelaxedRows, number: int, rng: np.random.Generator) -> Matrix:
         """Rows of a table, equally many for each relaxed row, drawn by their probabilities."""
         points = rows.numbers.shape[1]
         whole = np.arange(number - number % points) % points
@@ -256,7 +256,9 @@ class Relaxation:
         return table
 
 
-def relaxed_answers(tools: Gradients, shape: Shape, layout: Queries, rows: Rows, sharp: Any) -> Any:
+def relaxed_answers(
+    tools: Gradients, shape: RelaxedShape, layout: Queries, rows: RelaxedRows, sharp: Any
+) -> Any:
     """The relaxed share of each query.
 
     Args:
@@ -302,7 +304,7 @@ def relaxed_answers(tools: Gradients, shape: Shape, layout: Queries, rows: Rows,
     return jnp.concatenate(found)
 
 
-def probabilities(tools: Gradients, shape: Shape, rows: Rows) -> list[Any]:
+def probabilities(tools: Gradients, shape: RelaxedShape, rows: RelaxedRows) -> list[Any]:
     """The probabilities of each discrete column's values."""
     jax, jnp, _ = tools
     if not shape.discrete:
