@@ -180,13 +180,13 @@ class GeneticSearch(Projector):
         """The number of rows of a table: that of the settings, or else what the caller asks for.
 
         Args:
-            wanted: The number that the caller asks for; None for 2,000 where the settings have none.
+            wanted: The number that the caller asks for; 2,000 where neither gives one.
         """
         if wanted is not None:
             wanted = whole_number("rows", wanted, 1, MOST_ROWS)
             if self.rows is not None and self.rows != wanted:
                 raise ProjectionError(
-                    f"the genetic search is set to {self.rows:,} rows, and {asked:,} rows are "
+                    f"the genetic search is set to {self.rows:,} rows, and {wanted:,} rows are "
                     "wanted; give one of the two numbers"
                 )
         rows = self.rows or wanted or DEFAULT_ROWS
