@@ -164,9 +164,9 @@ def _unmake(problem, state, offspring, number, rate, workspace):  # type: ignore
 
 
 @inlined
-def _evaluate(
+def _evaluate(  # type: ignore[no-untyped-def]
     problem, state, elites, offspring, mutations, mutation_rate, crossover_rate, workspace
-):  # type: ignore[no-untyped-def]
+):
     """The loss of every candidate."""
     for number in range(offspring.losses.size):
         rate = mutation_rate if number < mutations else crossover_rate
