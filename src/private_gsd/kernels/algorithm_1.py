@@ -221,7 +221,9 @@ def _edit_list(elites, slot, offspring, number, rate, state):  # type: ignore[no
 
 
 @inlined
-def _update(problem, state, elites, offspring, mutations, mutation_rate, crossover_rate, workspace):  # type: ignore[no-untyped-def]
+def _update(  # type: ignore[no-untyped-def]
+    problem, state, elites, offspring, mutations, mutation_rate, crossover_rate, workspace
+):
     """Replace the elites by the selected ones, as edits of the new best table."""
     size = elites.losses.size
     chosen, slots, taken = offspring.chosen[0], offspring.chosen[1], offspring.chosen[2]

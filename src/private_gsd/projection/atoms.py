@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from private_gsd.projection.domain import columns_of
-from private_gsd.projection.layout import starts_of
+from private_gsd.workloads.starts import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from private_gsd.kernels.cells import Columns
     from private_gsd.schema import Schema
     from private_gsd.workloads.features import Feature
-    from private_gsd.workloads.tables import Asked
+    from private_gsd.workloads.layout import Asked
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from private_gsd.projection.denoising.latent_classes import LatentClasses
 from private_gsd.projection.denoising.lower_orders import complete_tables, summed_to
 from private_gsd.projection.watch import Stopped, Watch
 from private_gsd.workloads import Workload
+from private_gsd.workloads.layout import Asked
 from private_gsd.workloads.specs import workload_of
-from private_gsd.workloads.tables import Asked
 
 MIXED = Schema(
     [

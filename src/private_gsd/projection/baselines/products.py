@@ -13,8 +13,8 @@ import numpy as np
 
 from private_gsd.errors import WorkloadError
 from private_gsd.projection.atoms import Atoms
-from private_gsd.projection.layout import starts_of
-from private_gsd.workloads.tables import tables_asked
+from private_gsd.workloads.layout import tables_asked
+from private_gsd.workloads.starts import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from private_gsd.workloads import Workload
     from private_gsd.workloads.features import Feature
-    from private_gsd.workloads.tables import Asked
+    from private_gsd.workloads.layout import Asked
 
 # Largest number of products in memory; their gradients take a few times as much.
 LARGEST = 2**29

@@ -22,10 +22,9 @@ from private_gsd.projection.baselines.products import (
     product_answers,
     too_many_products,
 )
-from private_gsd.projection.layout import starts_of
 from private_gsd.schema import Discrete
-from private_gsd.workloads import Conjunctions, Halfspaces
-from private_gsd.workloads.tables import tables_asked
+from private_gsd.workloads.layout import QueryLayout
+from private_gsd.workloads.starts import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 
     from private_gsd.projection.baselines.optional import Gradients
     from private_gsd.workloads import Workload
+    from private_gsd.workloads.layout import ConjunctionQueries
 
     Matrix = NDArray[np.float64]
 
@@ -98,8 +98,9 @@ class RelaxedRows(NamedTuple):
 
 def too_many_queries(workload: Workload, points: int) -> str | None:
     """Why a workload has too many queries for so many relaxed rows; None if it has not."""
-    types = (Conjunctions, Halfspaces)
-    size = sum(int(each.group_sizes.sum()) for each in workload.families if isinstance(each, types))
+    layout = QueryLayout.of(workload.families)
+    size = sum(len(each.category) for each in layout.conjunctions)
+    size += sum(each.size for each in layout.halfspaces)
     if size * points > LARGEST:
         return f"{size:,} queries are too many for {points:,} relaxed rows at once"
     return too_many_products(workload, points)
@@ -133,7 +134,8 @@ class Relaxation:
             raise WorkloadError(reason)
         self._tools = tools
         self.schema = schema = workload.schema
-        tables = tables_asked(workload)
+        layout = QueryLayout.of(workload.families)
+        tables = layout.tables
         self._atoms = Atoms.of(schema, tables)
         self.shape = RelaxedShape(
             tuple(
@@ -150,17 +152,14 @@ class Relaxation:
         # Each family of a measurement may have few queries; those of one type are joined.
         conjunctions: dict[int, list[tuple[NDArray[Any], ...]]] = {}
         halfspaces: list[tuple[NDArray[Any], ...]] = []
-        first = 0
-        for family in workload.families:
-            size = int(family.group_sizes.sum())
-            numbers = np.arange(first, first + size)
-            if isinstance(family, Conjunctions):
-                joined_type = conjunctions.setdefault(family.numbers.shape[1], [])
-                joined_type.append((*self._thresholds(family), numbers))
-            elif isinstance(family, Halfspaces):
-                coefficients, thresholds = family.parameters(np.arange(size))
-                halfspaces.append((coefficients.T, thresholds, numbers))
-            first += size
+        for family in layout.conjunctions:
+            alike = conjunctions.setdefault(family.numbers.shape[1], [])
+            numbers = family.query + np.arange(len(family.category))
+            alike.append((*self._thresholds(family), numbers))
+        for each in layout.halfspaces:
+            numbers = np.arange(each.size)
+            coefficients, thresholds = each.parameters(numbers)
+            halfspaces.append((coefficients.T, thresholds, each.query + numbers))
         conjunctions_of = [joined(parts) for parts in conjunctions.values()]
         halfspaces_of = [joined(halfspaces)] if halfspaces else []
         products = ProductQueries(self._atoms, tables, points) if tables else None
@@ -171,7 +170,7 @@ class Relaxation:
             tuple((coefficients, cuts) for coefficients, cuts, _ in halfspaces_of),
         )
         found = [] if products is None else [products.queries]
-        found += [joined_type[-1] for joined_type in (*conjunctions_of, *halfspaces_of)]
+        found += [each[-1] for each in (*conjunctions_of, *halfspaces_of)]
         self.queries: NDArray[np.int64] = np.concatenate(found)
         self.weights = np.zeros(len(self.queries), dtype=np.float32)
         self.weights[np.unique(self.queries, return_index=True)[1]] = 1
@@ -189,7 +188,7 @@ class Relaxation:
         values = firsts if denominator == 0 else (firsts - 0.5) / denominator
         return np.asarray(self._unit(self._numeric.index(place), values))
 
-    def _thresholds(self, family: Conjunctions) -> tuple[NDArray[Any], ...]:
+    def _thresholds(self, family: ConjunctionQueries) -> tuple[NDArray[Any], ...]:
         """For each query its value among all values, its numeric columns, and their thresholds."""
         value = self._starts[np.searchsorted(self._discrete, family.category)] + family.value
         numbers = np.searchsorted(self._numeric, family.numbers)
