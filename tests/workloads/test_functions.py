@@ -162,9 +162,9 @@ def test_a_search_for_them_alone_and_with_others() -> None:
     both = functions + workloads.categorical_marginals(SCHEMA, 2)
     table = alone.matrix
     again = measured(both, count(both, table).astype(float).tolist(), 100)
-    told: list[int] = []
+    told: list[float] = []
     config = GeneticSearch(rows=100)
-    mixed = evolve(again, config, seed=3, callback=lambda p: told.append(p.generation))
+    mixed = evolve(again, config, seed=3, progress=lambda _, done, __: told.append(done))
     assert told[-1] == mixed.generations
     answers = count(both, mixed.matrix)
     assert np.abs(answers - again.counts).max() <= 3
