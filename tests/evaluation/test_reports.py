@@ -119,7 +119,7 @@ def test_what_the_guarantee_does_not_cover_is_said() -> None:
     ).fit(parts(100)[0])
     text = release_page(synth.release)
     assert (
-        "does not cover what totals that are claimed to be public and external measurements, "
+        "does not cover what counts that are claimed to be public and external measurements, "
         "which were used too, disclose" in text
     )
     assert "declares them to be private, which nobody has checked" in text

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from private_gsd import Adaptive, BudgetError
 from private_gsd.counting.exact import count
+from private_gsd.mechanisms import Task
 from private_gsd.privacy.budget import RhoBudget
 from private_gsd.synthesis.synthesizer import Synthesizer
 from private_gsd.workloads.specs import workload_of
@@ -36,14 +38,19 @@ def test_adaptive_measures_what_is_worst(tmp_path: Path) -> None:
 def test_how_an_adaptive_budget_is_split() -> None:
     workload = workload_of(SCHEMA, ["categorical:2"])
     budget = RhoBudget.from_rho(1.0, delta=1e-6)
-    units, parts = adaptive_units(Mechanism(name="adaptive", epochs=2, groups=3), workload, budget)
+    task = Task(workload, workload, budget)
+    units, parts = Adaptive(epochs=2, queries_per_epoch=3).allocate(task)
     each = budget.units // 12
     assert units == [pytest.approx(3 * each, abs=2)] * 2
     assert parts == [[pytest.approx(each, abs=2)] * 3] * 2
     assert 0 <= budget.units - sum(units) - sum(map(sum, parts)) < 12
-    tenth = Mechanism(name="adaptive", epochs=2, groups=3, split="tenth")
-    units, parts = adaptive_units(tenth, workload, budget)
+    tenth = Adaptive(epochs=2, queries_per_epoch=3, selection_fraction=0.1)
+    units, parts = tenth.allocate(task)
     assert sum(units) == pytest.approx(budget.units / 10, rel=1e-9)
     # No more epochs than there are groups to measure, and the last may be smaller.
-    many = Mechanism(name="adaptive", epochs=50, groups=4)
-    assert [len(part) for part in adaptive_units(many, workload, budget)[1]] == [4, 2]
+    many = Adaptive(epochs=50, queries_per_epoch=4)
+    assert [len(part) for part in many.allocate(task)[1]] == [4, 2]
+
+    for wrong in ({"epochs": 0}, {"queries_per_epoch": "2"}, {"selection_fraction": 1}):
+        with pytest.raises(BudgetError, match=next(iter(wrong))):
+            Adaptive(**wrong)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from private_gsd import (
+    AIM,
+    MST,
+    Adaptive,
     Boolean,
     Categorical,
+    Layered,
+    OneShot,
     Schema,
     datasets,
 )
 from private_gsd.mechanisms.defaults import choose_mechanism, choose_rows, choose_specs, few_triples
-from private_gsd.privacy.allocation import plan_one_shot
+from private_gsd.privacy.allocation import allocate
 from private_gsd.privacy.budget import RhoBudget
 from private_gsd.synthesis.synthesizer import Synthesizer
 from private_gsd.workloads import Workload
@@ -18,7 +23,7 @@ from tests.fitting import SCHEMA, TABLE
 
 
 def noise_of(workload: Workload, budget: RhoBudget) -> float:
-    return max(share.scale for share in plan_one_shot(workload, budget).shares)
+    return max(group.scale for group in allocate(workload, budget).groups)
 
 
 def test_auto_chooses_a_mechanism_from_public_facts() -> None:
@@ -35,7 +40,7 @@ def test_auto_chooses_a_mechanism_from_public_facts() -> None:
     ]
     for epsilon, asked, name in cases:
         synth = Synthesizer(SCHEMA, epsilon, workload=asked, rows=60)
-        assert synth.fit(TABLE).release_.settings["mechanism"] == name
+        assert synth.fit(TABLE).release_.settings.mechanism.name == name
 
 
 def test_auto_chooses_questions_from_public_facts() -> None:
@@ -70,13 +75,13 @@ def test_rows_by_the_noise() -> None:
     """Sixty within a standard deviation of the least noise, from 5,000 to 20,000."""
     asked = workload_of(SCHEMA, ["categorical:2", "categorical:3"])
     budget = RhoBudget.from_epsilon(1.0, 1e-9)
-    noise = plan_one_shot(asked, budget).shares[0].scale
-    layered = Mechanism(name="layered")
+    noise = allocate(asked, budget).groups[0].scale
+    layered = Layered()
     for share, rows in ((1 / 50, 5000), (1 / 200, 12_000), (1 / 10_000, 20_000)):
-        people = round(noise / share)
-        assert choose_rows(Mechanism(), asked, budget, people) == rows
+        n_records = round(noise / share)
+        assert choose_rows(OneShot(), asked, budget, n_records) == rows
         # Pairs have most of the budget.
-        assert choose_rows(layered, asked, budget, people) >= rows
-        for name in ("adaptive", "mst", "aim"):
-            assert choose_rows(Mechanism(name=name), asked, budget, people) == 5000
-    assert choose_rows(Mechanism(), asked, budget, None) == 5000
+        assert choose_rows(layered, asked, budget, n_records) >= rows
+        for selective in (Adaptive(), MST(), AIM()):
+            assert choose_rows(selective, asked, budget, n_records) == 5000
+    assert choose_rows(OneShot(), asked, budget, None) == 5000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,15 +12,17 @@ import pyarrow.parquet
 import pytest
 
 from private_gsd import (
+    Adaptive,
     Budget,
 )
 from private_gsd.errors import (
     ReleaseError,
     SourceError,
 )
+from private_gsd.mechanisms import Task
 from private_gsd.privacy.noise import selection_scale
 from private_gsd.synthesis.synthesizer import Synthesizer
-from tests.fitting import SCHEMA, TABLE
+from tests.fitting import ADD_REMOVE, QUICK, SCHEMA, SMALL, TABLE, synthesizer
 from tests.releases import document_of, reopen, rewrite
 
 
@@ -34,11 +35,11 @@ def test_less_noise_for_the_same_epsilon() -> None:
 
 
 def test_default_rows_are_planned_made_and_resumed(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"workload": ["categorical:1"], "insecure_noise_seed": 1}
-    synth = Synthesizer(SCHEMA, 5.0, **settings)  # FIT release=tmp_path / "r"
+    synth = Synthesizer(SCHEMA, 5.0, workload="categorical:1", projector=QUICK)
     expected = synth.plan(TABLE).rows
     assert 5000 < expected <= 20_000
-    assert synth.fit(TABLE).sample().num_rows == expected
+    made = synth.fit(TABLE, release=tmp_path / "r", insecure_noise_seed=1)
+    assert made.sample().num_rows == expected
     assert synth.get_params()["rows"] is None
     settings_of = document_of(tmp_path / "r")["settings"]
     assert settings_of["rows"] == expected
@@ -47,17 +48,19 @@ def test_default_rows_are_planned_made_and_resumed(tmp_path: Path) -> None:
         (tmp_path / "r" / name).unlink()
     assert Synthesizer.resume(tmp_path / "r", TABLE).sample().num_rows == expected
     rewrite(tmp_path / "r", settings={**settings_of, "rows": None})
-    with pytest.raises(ReleaseError, match=r"release.json is damaged: no 'rows'"):
+    with pytest.raises(ReleaseError, match=r"release.json is damaged: rows must be"):
         Synthesizer.resume(tmp_path / "r", TABLE)
     # The number of rows is private here, and must not show.
-    private = Synthesizer(SCHEMA, Budget(5.0, delta=1e-6, neighbours="add-remove"), **settings)
+    budget = Budget(5.0, delta=1e-6, neighbours="add-remove")
+    private = Synthesizer(SCHEMA, budget, workload=["categorical:1"])
     assert private.plan(TABLE, expected_records=800).rows == 5000
 
 
 def test_the_forecast_is_what_comes() -> None:
     """Its noise is that of the measurements, its errors those of noise of that scale."""
-    for settings in ({}, {"mechanism": "adaptive", "epochs": 3, "groups": 2}, ADD_REMOVE):
-        synth = Synthesizer(SCHEMA, 1.0, **{"rows": 60, "threads": 1, **settings})
+    adaptive = Adaptive(epochs=3, queries_per_epoch=2)
+    for settings in (SMALL, {**SMALL, "mechanism": adaptive}, ADD_REMOVE):
+        synth = synthesizer(SCHEMA, 1.0, **settings)
         guess = 800 if settings is ADD_REMOVE else None
         forecast = synth.plan(TABLE, expected_records=guess)
         measured = synth.fit(TABLE).release_.measurements()
@@ -72,8 +75,8 @@ def test_the_forecast_is_what_comes() -> None:
         drawn = np.abs(group.noise * rng.standard_normal((4000, group.queries))) / 800
         assert drawn.mean() == pytest.approx(group.error, rel=0.02)
         assert drawn.max(axis=1).mean() == pytest.approx(group.largest, rel=0.15)
-        if forecast.mechanism.name == "adaptive":
-            units, _ = adaptive_units(forecast.mechanism, forecast.workload, forecast.budget)
+        if forecast.mechanism == adaptive:
+            units, _ = adaptive.allocate(Task(forecast.workload, forecast.target, forecast.budget))
             assert forecast.selecting == pytest.approx(selection_scale(units[0], 2))
         else:
             assert forecast.selecting == 0
@@ -90,4 +93,4 @@ def test_what_can_be_read_once_cannot_be_planned_with() -> None:
     reader = pa.RecordBatchReader.from_batches(TABLE.schema, TABLE.to_batches())
     with pytest.raises(SourceError, match="can be read only once"):
         Synthesizer(SCHEMA, 1.0).plan(reader)
-    assert Synthesizer(SCHEMA, 1.0, rows=60).fit(reader).sample().num_rows == 60
+    assert Synthesizer(SCHEMA, 1.0, **SMALL).fit(reader).sample().num_rows == 60

@@ -189,7 +189,7 @@ def test_the_budget_is_spent_to_the_last_unit(name: str, neighbours: str, tmp_pa
         assert planned_units(mechanism, everything, budget, neighbours) == budget.units  # type: ignore[arg-type]
         assert synth.release.privacy["spent"]["epsilon"] == pytest.approx(epsilon)
         with Ledger(Path(f"{folder}.ledger.db"), create=True) as ledger:
-            assert ledger.account("table").held == 0
+            assert ledger.account("table").reserved == 0
 
 
 def test_rounds_have_four_times_as_much_where_little_moved(

@@ -17,7 +17,9 @@ import pyarrow.parquet
 import pytest
 
 from private_gsd import (
+    Adaptive,
     Budget,
+    Layered,
 )
 from private_gsd.errors import (
     BudgetError,
@@ -30,17 +32,18 @@ from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.privacy.ledger.reservations import Reservation, open_reservations
 from private_gsd.runs.release import Release
+from private_gsd.runs.release_run import ReleaseRun
 from private_gsd.runs.run_folder import RunFolder
 from private_gsd.synthesis.synthesizer import Synthesizer
 from private_gsd.system import durable_files
-from tests.fitting import ADAPTIVE, LAYERED, SCHEMA, SMALL, TABLE, fitted
+from tests.fitting import ADAPTIVE, ADD_REMOVE, LAYERED, SCHEMA, SMALL, TABLE, fitted
 from tests.runs.kills import Killed, durable_steps, killed_after_the_charge, killing, outcome
 
 
 @pytest.mark.parametrize(
     "settings", [SMALL, LAYERED, ADAPTIVE], ids=["one-shot", "layered", "adaptive"]
 )
-def test_a_run_killed_at_any_step_goes_on_as_if_it_was_not(
+def test_a_run_killed_at_any_step_resumes_as_if_it_was_not(
     settings: dict[str, Any], tmp_path: Path
 ) -> None:
     """The same table, the same measurements, and a ledger with each charge once."""
@@ -81,16 +84,16 @@ def test_a_run_killed_at_any_step_goes_on_as_if_it_was_not(
                         Synthesizer.resume(folder)
                 resumed += 1
             else:
-                fit(folder)  # killed before anything was there to go on with
+                fit(folder)  # killed before anything was there to resume
             assert outcome(folder, folder.with_suffix(".db")) == expected
         kill_at += 1
     assert resumed > 10
 
 
-@pytest.mark.denoised
-def test_a_smoothed_run_goes_on_to_the_same_table(tmp_path: Path) -> None:
+def test_a_denoised_run_resumes_to_the_same_table(tmp_path: Path) -> None:
     def fit(folder: Path, kill_at: int) -> list[str]:
         options: dict[str, Any] = {"release": folder, "insecure_noise_seed": 5, **SMALL}
+        del options["projector"]
         with pytest.MonkeyPatch.context() as patch:
             steps = durable_steps(patch, kill_at)
             fitted(SCHEMA, 1.0, TABLE, **options)
@@ -110,11 +113,11 @@ def test_no_second_draw_is_left_under_one_charge(settings: dict[str, Any], tmp_p
     """With real noise: one draw a charge on the disk, and what was selected is measured."""
     for kill_at in range(60):
         folder = tmp_path / str(kill_at)
-        synth = Synthesizer(SCHEMA, epsilon=0.3, **settings)  # FIT release=folder
+        synth = Synthesizer(SCHEMA, epsilon=0.3, **settings)
         with pytest.MonkeyPatch.context() as patch:
             durable_steps(patch, kill_at)
             try:
-                synth.fit(TABLE)
+                synth.fit(TABLE, release=folder)
                 break
             except Killed:
                 pass
@@ -141,7 +144,7 @@ def test_no_second_draw_is_left_under_one_charge(settings: dict[str, Any], tmp_p
 
 
 @pytest.mark.parametrize("given", [True, False], ids=["given", "own"])
-def test_of_two_copies_of_a_run_one_goes_on(given: bool, tmp_path: Path) -> None:
+def test_of_two_copies_of_a_run_one_resumes(given: bool, tmp_path: Path) -> None:
     """Whichever is first; the other would draw again under the same charge."""
     ledger = {"ledger": tmp_path / "l.db", "create_ledger": True} if given else {}
     for settings in (SMALL, ADAPTIVE):
@@ -150,7 +153,7 @@ def test_of_two_copies_of_a_run_one_goes_on(given: bool, tmp_path: Path) -> None
         killed_after_the_charge(tmp_path / "one", **ledger, **settings)
         shutil.copytree(tmp_path / "one", tmp_path / "two")
         assert Synthesizer.resume(tmp_path / "two", TABLE).release_.complete
-        with pytest.raises(LedgerError, match="was drawn and kept, and is not in the release"):
+        with pytest.raises(LedgerError, match="was drawn and committed, and is not in the release"):
             Synthesizer.resume(tmp_path / "one", TABLE)
 
 
@@ -160,7 +163,7 @@ def test_two_processes_that_draw_for_one_charge(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     real = RunFolder.save_measurements
 
-    def meanwhile(release: Release, *arguments: Any) -> None:
+    def meanwhile(release: RunFolder, *arguments: Any) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(RunFolder, "save_measurements", real)
             Synthesizer.resume(tmp_path / "two", TABLE)
@@ -186,7 +189,7 @@ def test_a_kill_between_taking_down_and_showing(tmp_path: Path) -> None:
         real(path, target)
 
     for settings in (SMALL, ADAPTIVE):
-        folder = tmp_path / settings["mechanism"]
+        folder = tmp_path / str(settings["rows"] + len(settings))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(durable_files, "move", dying)
             with pytest.raises(Killed):
@@ -198,12 +201,12 @@ def test_a_kill_between_taking_down_and_showing(tmp_path: Path) -> None:
         if settings is SMALL:
             assert (folder / "measurements" / "measurements.json").read_bytes() == content
         else:
-            first = json.loads(content)["epochs"][0]
+            first = json.loads(content)["selections"][0]
             assert Release.load(folder).selections()[0] == first
 
 
-def test_what_a_run_will_need_is_held_for_it(tmp_path: Path) -> None:
-    """Another run cannot spend it, and so a run that was killed can always go on."""
+def test_what_a_run_will_need_is_reserved_for_it(tmp_path: Path) -> None:
+    """Another run cannot spend it, and so a run that was killed can always resume."""
     ledger, delta = tmp_path / "l.db", 1 / 800**2
     settings = {**ADAPTIVE, "ledger": ledger}
     with Ledger(ledger, create=True) as opened:
@@ -214,18 +217,18 @@ def test_what_a_run_will_need_is_held_for_it(tmp_path: Path) -> None:
             fitted(SCHEMA, 0.9, TABLE, release=tmp_path / "r", **settings)
     with Ledger(ledger, create=True) as opened:
         account = opened.account("table")
-        assert 0 < account.spent < account.held
-        assert account.remaining == account.budget.units - account.spent - account.held
+        assert 0 < account.spent < account.reserved
+        assert account.remaining == account.budget.units - account.spent - account.reserved
         assert len(open_reservations(opened, "table")) == 1
-    with pytest.raises(BudgetError, match="is held for runs not finished"):
+    with pytest.raises(BudgetError, match="is reserved for runs not finished"):
         fitted(SCHEMA, 0.5, TABLE, **settings)
     assert Synthesizer.resume(tmp_path / "r", TABLE).release_.complete
     with Ledger(ledger, create=True) as opened:
-        assert opened.account("table").held == 0
+        assert opened.account("table").reserved == 0
         assert open_reservations(opened, "table") == []
 
 
-def test_a_run_that_gave_back_what_it_held(tmp_path: Path) -> None:
+def test_a_run_whose_reservation_was_cancelled(tmp_path: Path) -> None:
     ledger = tmp_path / "l.db"
     settings = {**ADAPTIVE, "ledger": ledger, "create_ledger": True}
     with pytest.MonkeyPatch.context() as patch:
@@ -233,14 +236,14 @@ def test_a_run_that_gave_back_what_it_held(tmp_path: Path) -> None:
         with pytest.raises(Killed):
             fitted(SCHEMA, 1.0, TABLE, release=tmp_path / "r", **settings)
     with Ledger(ledger, create=True) as opened:
-        held = opened.account("table").held
-        run = Reservation(opened, "table", Release.load(tmp_path / "r").run["run"], "me")
-        assert run.cancel() == held
+        reserved = opened.account("table").reserved
+        run = Reservation(opened, "table", RunFolder.load(tmp_path / "r").run["run"], "me")
+        assert run.cancel() == reserved
         assert run.cancel() == 0
-        assert opened.account("table").held == 0
+        assert opened.account("table").reserved == 0
         with pytest.raises(LedgerError, match="no run 'other'"):
             Reservation(opened, "table", "other", "me").cancel()
-    with pytest.raises(LedgerError, match="has given back what it held"):
+    with pytest.raises(LedgerError, match="was cancelled"):
         Synthesizer.resume(tmp_path / "r", TABLE)
     assert fitted(SCHEMA, 0.2, TABLE, **settings).release_.complete
 
@@ -251,14 +254,14 @@ def test_a_ledger_and_a_release_of_different_ages(tmp_path: Path) -> None:
     settings = {**ADAPTIVE, "ledger": ledger, "create_ledger": True}
 
     def until(epoch: int) -> None:
-        def keep(release: Release, number: int, table: Any) -> None:
+        def save(release: RunFolder, number: int, table: Any) -> None:
             real(release, number, table)
             if number == epoch:
                 raise Killed
 
         real = RunFolder.save_table
         with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
-            patch.setattr(RunFolder, "save_table", keep)
+            patch.setattr(RunFolder, "save_table", save)
             if folder.exists():
                 Synthesizer.resume(folder, TABLE)
             else:
@@ -270,12 +273,12 @@ def test_a_ledger_and_a_release_of_different_ages(tmp_path: Path) -> None:
     until(1)
     shutil.copy(ledger, tmp_path / "newer.db")
     shutil.copy(tmp_path / "older.db", ledger)
-    with pytest.raises(LedgerError, match="does not know what paid for the epochs"):
+    with pytest.raises(LedgerError, match="does not know what paid for the selections"):
         Synthesizer.resume(folder, TABLE)
     with Ledger(ledger, create=True) as opened:
         assert len(opened.charges("table")) == 2
     shutil.copy(tmp_path / "newer.db", ledger)
-    with pytest.raises(LedgerError, match="was drawn and kept, and is not in the release"):
+    with pytest.raises(LedgerError, match="was drawn and committed, and is not in the release"):
         Synthesizer.resume(tmp_path / "older", TABLE)
     assert Synthesizer.resume(folder, TABLE).release_.complete
 
@@ -296,9 +299,9 @@ def test_a_ledger_that_a_discarded_run_left(tmp_path: Path) -> None:
         with pytest.raises(Killed):
             Synthesizer(SCHEMA, 1.0, **SMALL).fit(TABLE, release=tmp_path / "r")
     assert (tmp_path / "r.ledger.db").exists()
-    again = Synthesizer(SCHEMA, Budget(1.0, delta=1e-9), **SMALL)  # FIT release=tmp_path / "r"
+    again = Synthesizer(SCHEMA, Budget(1.0, delta=1e-9), **SMALL)
     with pytest.raises(LedgerError, match="if nothing was released through this ledger, remove it"):
-        again.fit(TABLE)
+        again.fit(TABLE, release=tmp_path / "r")
 
 
 def test_an_old_pending_file_does_not_replace_a_newer_one(tmp_path: Path) -> None:
@@ -307,7 +310,7 @@ def test_an_old_pending_file_does_not_replace_a_newer_one(tmp_path: Path) -> Non
     kept: list[bytes] = []
     real = RunFolder.save_table
 
-    def watched(release: Release, epoch: int, table: Any) -> None:
+    def watched(release: RunFolder, epoch: int, table: Any) -> None:
         kept.append((folder / "measurements" / "measurements.json").read_bytes())
         real(release, epoch, table)
         if epoch == 1:
@@ -337,7 +340,7 @@ def test_a_ledger_whose_word_was_lost_on_the_way(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["schema.toml", "workload.json", "workload.npz"])
-def test_a_run_does_not_go_on_about_something_else(name: str, tmp_path: Path) -> None:
+def test_a_run_does_not_resume_about_something_else(name: str, tmp_path: Path) -> None:
     killed_after_the_charge(tmp_path / "r", **SMALL)
     path = tmp_path / "r" / name
     good = path.read_bytes()
@@ -366,8 +369,8 @@ def test_resume_makes_no_ledger_by_a_wrong_name(tmp_path: Path) -> None:
     with Ledger(tmp_path / "l.db", create=True) as ledger:
         ledger.add_dataset("table", RhoBudget.from_epsilon(1.0, 1e-6, "gdp"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("private_gsd.runs.runner.Ledger", lambda *_, **__: killing())
-        patch.setattr("private_gsd.synthesis.synthesizer._has_begun", lambda *_: True)
+        patch.setattr("private_gsd.runs.release_run.Ledger", lambda *_, **__: killing())
+        patch.setattr(ReleaseRun, "has_begun", True)
         with pytest.raises(Killed):
             Synthesizer(SCHEMA, 0.5, **SMALL).fit(TABLE, release=folder, ledger=tmp_path / "l.db")
     with pytest.raises(LedgerError, match=r"legder\.db: no such ledger"):
@@ -405,17 +408,17 @@ def test_a_backup_put_back_does_not_draw_again(tmp_path: Path) -> None:
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     shutil.copytree(backup, folder, dirs_exist_ok=True)
-    with pytest.raises(LedgerError, match="was drawn and kept, and is not in the release"):
+    with pytest.raises(LedgerError, match="was drawn and committed, and is not in the release"):
         Synthesizer.resume(folder, TABLE)
 
 
-def test_measurements_that_were_kept_and_lost(tmp_path: Path) -> None:
+def test_measurements_that_were_committed_and_lost(tmp_path: Path) -> None:
     folder = tmp_path / "r"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RunFolder, "save_table", lambda *arguments: (_ for _ in ()).throw(Killed()))
         with pytest.raises(Killed) as caught:
             Synthesizer(SCHEMA, epsilon=1.0, **SMALL).fit(TABLE, release=folder)
-    assert caught.value.__notes__ == [f"go on with: private-gsd resume {folder}"]
+    assert caught.value.__notes__ == [f"resume with: private-gsd resume {folder}"]
     document = folder / "measurements" / "measurements.json"
     good = document.read_bytes()
     document.write_bytes(good[:-3])
@@ -423,7 +426,7 @@ def test_measurements_that_were_kept_and_lost(tmp_path: Path) -> None:
         Synthesizer.resume(folder, TABLE)
     shutil.copytree(folder / "measurements", tmp_path / "kept")
     shutil.rmtree(folder / "measurements")
-    with pytest.raises(LedgerError, match="was drawn and kept, and is not in the release"):
+    with pytest.raises(LedgerError, match="was drawn and committed, and is not in the release"):
         Synthesizer.resume(folder, TABLE)
     shutil.copytree(tmp_path / "kept", folder / "measurements")
     document.write_bytes(good)
@@ -443,10 +446,11 @@ def test_a_temporary_release_outlives_a_failure_after_the_charge(tmp_path: Path)
     shutil.rmtree(folder.parent)
 
 
-def test_auto_keeps_its_split_when_it_goes_on(tmp_path: Path) -> None:
+def test_settings_that_were_chosen_stay(tmp_path: Path) -> None:
     folder = tmp_path / "r"
-    killed_after_the_charge(folder, rows=60, split="tenth", workload=["categorical:3"])
-    assert Release.load(folder).settings["split"] == "tenth"
+    settings = {**SMALL, "mechanism": "auto", "workload": ["categorical:3"]}
+    killed_after_the_charge(folder, **settings)
+    assert Release.load(folder).settings.mechanism == Layered()
     assert Synthesizer.resume(folder, TABLE).release_.complete
 
 
@@ -481,7 +485,7 @@ def test_files_that_are_lost_are_not_drawn_again(lost: str, tmp_path: Path) -> N
     folder = tmp_path / "r"
     calls = []
 
-    def dies_later(release: Release, epoch: int, table: Any) -> None:
+    def dies_later(release: RunFolder, epoch: int, table: Any) -> None:
         calls.append(epoch)
         if epoch == 1:
             raise Killed
@@ -541,7 +545,7 @@ def test_a_disk_that_is_full(settings: dict[str, Any], tmp_path: Path) -> None:
     assert full_at > 8
 
 
-def test_one_shot_goes_on_without_the_data(tmp_path: Path) -> None:
+def test_one_shot_resumes_without_the_data(tmp_path: Path) -> None:
     folder = tmp_path / "release"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RunFolder, "save_table", lambda *arguments: (_ for _ in ()).throw(Killed()))
@@ -561,7 +565,7 @@ def test_one_shot_goes_on_without_the_data(tmp_path: Path) -> None:
     assert len(synth.release_.privacy["charges"]) == 1
 
 
-def test_an_adaptive_run_needs_the_data_to_go_on(tmp_path: Path) -> None:
+def test_an_adaptive_run_needs_the_data_to_resume(tmp_path: Path) -> None:
     folder = tmp_path / "release"
     with pytest.MonkeyPatch.context() as patch:
         durable_steps(patch, 20)
@@ -578,23 +582,23 @@ def test_two_processes_do_not_share_a_release(tmp_path: Path) -> None:
     folder = tmp_path / "release"
     killed_after_the_charge(folder, **SMALL)
     with (
-        Release.load(folder).locked(),
+        RunFolder.load(folder).locked(),
         pytest.raises(ReleaseError, match="another process is working on it"),
     ):
         Synthesizer.resume(folder, TABLE)
 
 
-def test_interruptions_stop_the_run_and_it_goes_on_later(tmp_path: Path) -> None:
+def test_interruptions_stop_the_run_and_it_resumes_later(tmp_path: Path) -> None:
     """A table that was not finished is not taken for one that was."""
     folder = tmp_path / "release"
-    synth = Synthesizer(SCHEMA, epsilon=1.0, **SMALL)  # FIT release=folder insecure_noise_seed=2
+    synth = Synthesizer(SCHEMA, epsilon=1.0, **SMALL)
 
-    def tell(what: str, now: Any) -> None:
+    def progress(what: str, done: float, total: float | None) -> None:
         if what == "searching":
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        synth.fit(TABLE, tell=tell)
+        synth.fit(TABLE, release=folder, insecure_noise_seed=2, progress=progress)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert not Release.load(folder).complete
     again = Synthesizer.resume(folder)
@@ -602,12 +606,13 @@ def test_interruptions_stop_the_run_and_it_goes_on_later(tmp_path: Path) -> None
     assert again.sample().equals(other.sample())
 
 
-@pytest.mark.parametrize("settings", [{}, {"mechanism": "adaptive", "epochs": 2}])
-def test_add_remove_goes_on_after_a_kill_at_any_step(
+@pytest.mark.parametrize("settings", [{}, {"mechanism": Adaptive(epochs=2)}])
+def test_add_remove_resumes_after_a_kill_at_any_step(
     settings: dict[str, Any], tmp_path: Path
 ) -> None:
     def fit(folder: Path) -> None:
-        fitted(SCHEMA, 1.0, TABLE, release=folder, insecure_noise_seed=5, **ADD_REMOVE, **settings)
+        others = {**ADD_REMOVE, **settings}
+        fitted(SCHEMA, 1.0, TABLE, release=folder, insecure_noise_seed=5, **others)
 
     fit(tmp_path / "whole")
     expected = outcome(tmp_path / "whole", tmp_path / "whole.ledger.db")
@@ -626,21 +631,21 @@ def test_add_remove_goes_on_after_a_kill_at_any_step(
     assert 20 < kill_at < 99
 
 
-def test_add_remove_cannot_go_on_without_its_total(tmp_path: Path) -> None:
+def test_add_remove_cannot_resume_without_its_number_of_records(tmp_path: Path) -> None:
     """To measure it again would be to draw twice under one charge."""
     folder = tmp_path / "release"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RunFolder, "save_table", killing)
         with pytest.raises(Killed):
             fitted(SCHEMA, 1.0, TABLE, release=folder, **ADD_REMOVE)
-    (folder / "n_records.json").rename(folder / "total.bak")
+    (folder / "n_records.json").rename(folder / "n_records.bak")
     with pytest.raises(MeasurementError, match="the number of rows is gone"):
         Synthesizer.resume(folder, TABLE)
-    for text in ("{}", '{"rows": 0, "scale": 1, "private": true}', "[1]", '{"rows": "8"}'):
+    for text in ("{}", '{"n_records": 0, "scale": 1}', "[1]", '{"n_records": "8"}'):
         (folder / "n_records.json").write_text(text)
-        with pytest.raises(ReleaseError, match=r"total\.json"):
+        with pytest.raises(ReleaseError, match=r"n_records\.json"):
             Synthesizer.resume(folder, TABLE)
-    (folder / "total.bak").rename(folder / "n_records.json")
+    (folder / "n_records.bak").rename(folder / "n_records.json")
     assert Synthesizer.resume(folder, TABLE).sample().num_rows == 60
 
 

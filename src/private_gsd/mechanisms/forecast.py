@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from private_gsd.mechanisms.base import Plan, Task, noise_scales, plan_run, reserved_for_counting
 from private_gsd.privacy.budget import units_to_rho
 from private_gsd.privacy.noise import gaussian_scale
-from private_gsd.projection.denoising.denoise import rows_drawn
+from private_gsd.projection.denoising.denoise import sampled_rows
 from private_gsd.schema import Categorical
 from private_gsd.system.markup import html_table
 from private_gsd.system.memory import BASE, require_room
@@ -173,11 +173,11 @@ class Forecast:
         share = min(self.plan.fitted_groups / self.workload.num_groups, 1.0)
         visits = 20 * self.rows
         if any(family.marginals for family in self.workload.families):
-            visits += DENOISING_SWEEPS * self._rows_drawn
+            visits += DENOISING_SWEEPS * self._sampled_rows
         return 0.1 * self.epochs + visits * looks * 8e-9 * share * self.epochs
 
     @property
-    def _rows_drawn(self) -> int:
+    def _sampled_rows(self) -> int:
         """How many rows a table has that is drawn to denoise marginals."""
         orders = [
             len(features)
@@ -186,7 +186,7 @@ class Forecast:
             for features in marginal.tables
         ]
         noise = min(group.error for group in self.groups) / math.sqrt(2 / math.pi)
-        return rows_drawn(noise, max(orders))
+        return sampled_rows(noise, max(orders))
 
     @property
     def bytes(self) -> float:

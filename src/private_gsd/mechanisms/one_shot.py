@@ -15,14 +15,14 @@ import numpy as np
 from private_gsd.mechanisms.base import Mechanism, Plan
 from private_gsd.mechanisms.candidates import with_pairs
 from private_gsd.mechanisms.steps import measure, project
-from private_gsd.privacy.allocation import plan_one_shot
+from private_gsd.privacy.allocation import allocate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.mechanisms.base import Task
     from private_gsd.mechanisms.steps import Steps
-    from private_gsd.privacy.allocation import Plan as Allocation
+    from private_gsd.privacy.allocation import Allocation
     from private_gsd.workloads import Workload
 
 # The share of the budget that marginals of three columns or more get, where pairs are measured too.
@@ -49,7 +49,7 @@ class OneShot(Mechanism):
 
     def allocate(self, task: Task) -> Allocation:
         """How the budget is split over the groups."""
-        return plan_one_shot(task.workload, task.budget, neighbours=task.neighbours)
+        return allocate(task.workload, task.budget, neighbours=task.neighbours)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Layered(OneShot):
     def allocate(self, task: Task) -> Allocation:
         """How the budget is split: the same noise on all groups of a layer."""
         layers = (_upper(task.workload), UPPER)
-        return plan_one_shot(task.workload, task.budget, neighbours=task.neighbours, layers=layers)
+        return allocate(task.workload, task.budget, neighbours=task.neighbours, layers=layers)
 
 
 def _upper(workload: Workload) -> NDArray[np.bool_]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from private_gsd.kernels.cells import fill_atoms
-from private_gsd.kernels.edits import Problem, Row, State, count_rows
+from private_gsd.kernels.edits import Problem, State, Workspace, count_rows
 from private_gsd.kernels.halfspaces import fill_pulls
 from private_gsd.kernels.marginals import LANES, fill_residuals
 from private_gsd.projection.constraints import POOL, Pool, kernel_of
@@ -145,7 +145,7 @@ class Objective:
         fill_atoms(problem.columns, values, atoms)
         if counts is None:
             counts = np.zeros(self.workload.size, dtype=np.int64)
-            count_rows(problem, values, atoms, counts, self.row())
+            count_rows(problem, values, atoms, counts, self.workspace())
             for each in self.functions:
                 counts[each.query : each.query + each.size] = each.met(values).sum(axis=0)
         targets = self.shares * len(values)
@@ -157,14 +157,14 @@ class Objective:
         fill_pulls(queries, problem.weights, targets, counts, pulls)
         return State(values, atoms, targets, counts, residuals, pulls)
 
-    def row(self) -> Row:
-        """Room for a thread."""
+    def workspace(self) -> Workspace:
+        """A workspace for one thread."""
         problem = self.problem
         columns = problem.columns
         atoms = int(np.diff(columns.starts).max())
         directions = len(problem.directions.queries)
         entries = len(problem.clauses.entries) if problem.clauses else 0
-        return Row(
+        return Workspace(
             cells=np.zeros(len(problem.tables.atom_starts), dtype=np.int32),
             products=np.zeros(directions, dtype=np.float32),
             trial=np.zeros(directions, dtype=np.float32),

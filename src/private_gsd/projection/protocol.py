@@ -11,13 +11,14 @@ import numpy as np
 
 from private_gsd.errors import ProjectionError, WorkloadError
 from private_gsd.measurements.measurements import Measurements
+from private_gsd.system.progress import Progress, ignore
 from private_gsd.workloads.checks import whole
 from private_gsd.workloads.layout import QueryLayout
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from private_gsd.projection.watch import Callback, Reason
+    from private_gsd.projection.watch import Reason
     from private_gsd.workloads import Workload
 
     Matrix = NDArray[np.float64]
@@ -98,7 +99,7 @@ class Projector(ABC):
         seed: int = 0,
         start: Matrix | None = None,
         threads: int | None = None,
-        callback: Callback | None = None,
+        progress: Progress = ignore,
     ) -> Projection:
         """Make a table. The same measurements, settings and seed give the same table.
 
@@ -108,7 +109,8 @@ class Projector(ABC):
             seed: The seed of the projection; privacy does not depend on it.
             start: An encoded table of as many rows to start from, where that is of use.
             threads: The number of threads, where that can be chosen.
-            callback: Called as it goes on; if it returns true, the table is made of what there is.
+            progress: Called with the progress; if it returns true, the projection stops, and the
+                table is made of what was found so far.
         """
 
     def to_dict(self) -> dict[str, Any]:

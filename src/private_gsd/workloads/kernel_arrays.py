@@ -125,7 +125,7 @@ def tables_of(
         slots=starts_of(lanes),
         entry_starts=starts_of([len(each) for each in by_feature]),
         weights=np.array([weights[entry[0].query] for entry in entries], dtype=np.float64),
-        totals=np.array(
+        weight_sums=np.array(
             [sum(weights[entry[0].query] for entry in each) for each in by_feature], float
         ),
         others=others,

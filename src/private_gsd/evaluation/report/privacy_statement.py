@@ -1,7 +1,7 @@
 """Statement: what a release promises, the part on privacy of both reports.
 
 Every sentence is read off the privacy record, and must be true of (ε, δ): no sentence says that
-something happens "but for a chance of δ", which is not what δ is.
+something happens "but with probability δ", which is not what δ is.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _promise(record: dict[str, Any]) -> Markup:
         more = (
             "noisy answers that the same ledger has paid for or will pay for, seen together, and "
             "what is computed from them alone. It is not about what is released of the same data "
-            "otherwise. Other releases may have used public totals or external measurements too; "
+            "otherwise. Other releases may have used public counts or external measurements too; "
             "their own records say so."
         )
     [power] = largest_powers(record["total"]["rho"], [0.01], record["conversion"])
@@ -120,7 +120,7 @@ def _terms(record: dict[str, Any]) -> Markup:
             "accounting: rho spent so far",
             f"{spent['rho']:.6g}, {spent['rho'] / total['rho']:.0%} of the total",
         ),
-        ("neighbouring tables", record["neighbours_in_words"]),
+        ("neighbouring datasets", record["neighbours_in_words"]),
         ("from rho to epsilon", record["conversion_in_words"]),
     ]
     if record["private"]:
@@ -165,20 +165,20 @@ def _percent(share: float) -> str:
 def _claims(claims: dict[str, Any]) -> list[Markup]:
     """What was taken for known beside our measurements."""
     said = []
-    totals = claims.get("public_totals") or {}
-    if totals:
+    counts = claims.get("public_counts") or {}
+    if counts:
         said.append(
             paragraph(
-                "The data holder claims that these totals are public. They were matched as they "
+                "The data holder claims that these counts are public. They were matched as they "
                 "are, and the guarantee does not cover them."
             )
         )
-        rows = [(condition, f"{number:,}") for condition, number in totals.items()]
-        said.append(wide_table("Totals claimed to be public", ("condition", "rows"), rows))
-    groups = claims.get("outside_groups") or 0
+        rows = [(condition, f"{number:,}") for condition, number in counts.items()]
+        said.append(wide_table("Counts claimed to be public", ("condition", "records"), rows))
+    groups = claims.get("external_groups") or 0
     if groups:
         words = f"External measurements of {groups:,} query groups were used beside ours. "
-        if claims.get("outside_private") is True:
+        if claims.get("external_private") is True:
             words += (
                 "Whoever supplied them declares them to be private, which nobody has checked here. "
                 "Whatever guarantee they have is outside this ledger, and the one above does not "
@@ -187,11 +187,11 @@ def _claims(claims: dict[str, Any]) -> list[Markup]:
         else:
             words += "They were handed over as NOT private."
         said.append(paragraph(words))
-    if claims.get("derived"):
+    if claims.get("derived_statistics"):
         said.append(
             paragraph(
                 "Statistics that follow from what was measured, and were matched at no cost: ",
-                "; ".join(claims["derived"]),
+                "; ".join(claims["derived_statistics"]),
             )
         )
     return said
