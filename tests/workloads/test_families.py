@@ -25,9 +25,9 @@ from private_gsd.workloads import (
 from private_gsd.workloads.families import FAMILIES
 from private_gsd.workloads.features import Feature
 from private_gsd.workloads.sums import STEPS, Part
+from tests.sql.people import SCHEMA
 from tests.workloads import twins
 from tests.workloads.contract import FamilyContract, Row
-from tests.workloads.test_predicates import SCHEMA
 
 NUMBER = {"age": [(0, 17), (18, 64)], "pay": [(0, 100), (50, 1000)]}
 

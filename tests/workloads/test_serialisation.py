@@ -6,7 +6,7 @@ import pytest
 
 from private_gsd.errors import WorkloadError
 from private_gsd.workloads.serialisation import load_workload
-from tests.workloads.test_predicates import SCHEMA
+from tests.sql.people import SCHEMA
 
 
 @pytest.mark.parametrize("name", ["quantiles", None, 3, ["marginals"]])
