@@ -168,8 +168,8 @@ def range_features(
         spans.append((start if start > low else -math.inf, stop if stop <= high else math.inf))
     if len(set(spans)) < len(spans):
         raise WorkloadError(f"column {column.name!r}: the same interval is given twice")
-    # Each span goes to the first set in which it overlaps no other, from left to right: no fewer sets
-    # would do.
+    # From left to right, each span goes to the first set in which it overlaps no other: no fewer
+    # sets would do.
     levels: list[list[tuple[float, float]]] = []
     for span in sorted(spans):
         for level in levels:
