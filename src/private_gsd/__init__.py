@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from private_gsd.errors import WorkloadError as WorkloadError
     from private_gsd.evaluation import Evaluation as Evaluation
     from private_gsd.evaluation import evaluate as evaluate
+    from private_gsd.evaluation import write_report as write_report
     from private_gsd.measurements.knowledge import Knowledge as Knowledge
     from private_gsd.measurements.measurements import Measurements as Measurements
     from private_gsd.mechanisms import AIM as AIM
@@ -80,7 +81,7 @@ _NAMES = {
             "BudgetError DataError GsdError LedgerError MeasurementError MissingExtraError "
             "NotFittedError ProjectionError ReleaseError SchemaError SourceError WorkloadError"
         ),
-        "evaluation": "Evaluation evaluate",
+        "evaluation": "Evaluation evaluate write_report",
         "measurements.knowledge": "Knowledge",
         "measurements.measurements": "Measurements",
         "mechanisms": "AIM MST Adaptive EndedEarlyWarning Layered Mechanism OneShot",

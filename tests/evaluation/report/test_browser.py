@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 import private_gsd as gsd
-from private_gsd.evaluation import release_page
-from tests.evaluation.browser import CHROMIUM, Browser
-from tests.evaluation.tables import SCHEMA, parts
+from tests.evaluation.report.browser import CHROMIUM, Browser
+from tests.evaluation.tables import parts, quick
 
 pytestmark = [
     pytest.mark.worker("evaluation"),
@@ -34,11 +33,11 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
-    train, held = parts(400)
-    synth = gsd.Synthesizer(SCHEMA, epsilon=1.0, rows=200, workload=["categorical:2"]).fit(train)
-    found = gsd.evaluate(synth.release, train, holdout=held, targets=["citizen"])
-    found.write(folder / "evaluation.html")
-    (folder / "release.html").write_text(release_page(synth.release))
+    train, held_out = parts(400)
+    synth = quick(rows=200, workload=["categorical:2"]).fit(train)
+    found = gsd.evaluate(synth.release_, train, holdout=held_out, targets=["citizen"])
+    gsd.write_report(found, folder / "evaluation.html")
+    gsd.write_report(synth.release_, folder / "release.html")
     return {path.stem: path for path in folder.glob("*.html")}
 
 

@@ -1,4 +1,4 @@
-"""Errors: how far the synthetic table's answers are from the real ones, against the noise floor."""
+"""Workload errors: the synthetic table's answers against the exact ones, and the noise floor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from private_gsd.evaluation.rows import Rows
+    from private_gsd.evaluation.table_sample import TableSample
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.workloads import Workload
 
@@ -18,8 +18,8 @@ DRAWN = 5
 CELLS = 8
 
 
-class Cell(NamedTuple):
-    """One query, and the share of the rows that meet it."""
+class QueryComparison(NamedTuple):
+    """One query, and the share of the rows that meet it in both tables."""
 
     query: str
     real: float
@@ -27,11 +27,11 @@ class Cell(NamedTuple):
 
 
 class GroupError(NamedTuple):
-    """One group of queries.
+    """The errors of one query group.
 
     Attributes:
-        name: The group in words.
-        queries: How many queries it has.
+        name: A description of the group.
+        queries: The number of its queries.
         mean: The mean error of an answer, as a share of the rows.
         rms: The root of the mean squared error.
         largest: The largest error.
@@ -48,7 +48,7 @@ class GroupError(NamedTuple):
 
     @property
     def against_noise(self) -> float | None:
-        """The error as a multiple of the noise: below 1 where the search took noise out."""
+        """The error as a multiple of the noise: below 1 where the projection removed noise."""
         return None if self.noise is None else self.rms / self.noise
 
 
@@ -57,15 +57,15 @@ class WorkloadErrors:
     """The errors of a workload.
 
     Attributes:
-        queries: How many queries there are.
+        queries: The number of queries.
         mean: The mean error of an answer.
         rms: The root of the mean squared error.
         largest: The largest error.
-        noise: The root of the mean variance of the noise, over the queries that were measured;
-            None where nothing was.
-        measured_rms: The error over these queries.
-        groups: Every group, the worst first.
-        worst: The worst groups, with the cells that are furthest off.
+        noise: The root of the mean variance of the noise over the measured queries; None if no
+            query was measured.
+        measured_rms: The root of the mean squared error over the measured queries.
+        groups: All query groups, the largest error first.
+        worst: The groups with the largest errors, and their queries with the largest errors.
     """
 
     queries: int
@@ -75,14 +75,17 @@ class WorkloadErrors:
     noise: float | None
     measured_rms: float | None
     groups: tuple[GroupError, ...]
-    worst: tuple[tuple[GroupError, tuple[Cell, ...]], ...]
+    worst: tuple[tuple[GroupError, tuple[QueryComparison, ...]], ...]
 
 
 def workload_errors(
-    workload: Workload, real: Rows, synthetic: Rows, measurements: Measurements | None = None
+    workload: Workload,
+    real: TableSample,
+    synthetic: TableSample,
+    measurements: Measurements | None = None,
 ) -> WorkloadErrors:
     """Compare two tables on all queries of a workload."""
-    # Sums count as shares of what all rows could come to.
+    # Sums count as shares of the largest possible sum.
     units = np.repeat(workload.units, workload.group_sizes)
     shares = real.counts / real.total / units, synthetic.counts / synthetic.total / units
     error = np.abs(shares[1] - shares[0])
@@ -107,11 +110,11 @@ def workload_errors(
     for place, group in enumerate(order[:DRAWN]):
         start, end = int(workload.offsets[group]), int(workload.offsets[group + 1])
         furthest = start + np.argsort(-error[start:end], kind="stable")[:CELLS]
-        cells = [
-            Cell(workload.query(index), float(shares[0][index]), float(shares[1][index]))
+        compared = [
+            QueryComparison(workload.query(index), float(shares[0][index]), float(shares[1][index]))
             for index in furthest.tolist()
         ]
-        worst.append((groups[place], tuple(cells)))
+        worst.append((groups[place], tuple(compared)))
     each = np.repeat(scales, sizes)
     measured = ~np.isnan(each)
     any_measured = bool(measured.any())
@@ -128,17 +131,17 @@ def workload_errors(
 
 
 def noise_of(workload: Workload, measurements: Measurements | None) -> NDArray[np.float64]:
-    """For each group the deviation of its noise, as a share of the rows; NaN if not measured."""
+    """The standard deviation of each group's noise, as a share of the rows; NaN if not measured."""
     found = np.full(workload.num_groups, np.nan)
     if measurements is None:
         return found
-    asked = measurements.workload
+    measured = measurements.workload
     known: dict[tuple[str, int], float] = {}
-    # An adaptive run may have measured a group more than once: the best counts.
+    # An adaptive run may have measured a group more than once: the smallest noise counts.
     for group, scale in enumerate(
-        (measurements.scales / measurements.n_records / asked.units).tolist()
+        (measurements.scales / measurements.n_records / measured.units).tolist()
     ):
-        name = asked.describe(group), int(asked.group_sizes[group])
+        name = measured.describe(group), int(measured.group_sizes[group])
         known[name] = min(scale, known.get(name, np.inf))
     for group in range(workload.num_groups):
         name = workload.describe(group), int(workload.group_sizes[group])

@@ -1,7 +1,7 @@
-"""Figures: small vector graphics, each with a text alternative. Colours are the page's.
+"""Drawings: small vector graphics, each with a text alternative.
 
-Written by hand rather than with a plotting library: a bar is a few bytes of a path, the colours are
-style sheet variables that follow light and dark, and text stays text.
+They are written without a plotting library: a bar is a few bytes of a path, the colours are those
+of the page's style sheet, and text stays text.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 WIDTH = 340
 LEVELS = 11
 SHOWN = 12
-# Of heat maps: the width of a cell, and of the names beside them.
+# The width of a cell of a heat map, and of the names beside it.
 CELL, EDGE = 13, 92
 
 
 class Series(NamedTuple):
-    """What is drawn in one colour: a name, the style of it, and a number for each label."""
+    """Values that are drawn in one style: its name, the style, and a number for each label."""
 
     name: str
     style: str
@@ -40,8 +40,8 @@ def figure(drawing: Markup, caption: Markup) -> Markup:
     return Markup(f"<figure>{drawing}<figcaption>{caption}</figcaption></figure>")
 
 
-def histogram(labels: Sequence[str], series: Sequence[Series], what: str) -> Markup:
-    """Bars of the first series, a line of steps for each further one; null stands apart."""
+def histogram(labels: Sequence[str], series: Sequence[Series], title: str) -> Markup:
+    """Bars of the first series, a step line for each further one; null is drawn apart."""
     height, base, left = 132, 108, 34
     null = labels[-1] == "null"
     bins = len(labels) - null
@@ -74,25 +74,25 @@ def histogram(labels: Sequence[str], series: Sequence[Series], what: str) -> Mar
         body.append(_text(left + step * bins, base + 14, labels[bins - 1], "end"))
     if null:
         body.append(_text(WIDTH - 15, base + 14, "null", "middle"))
-    return _svg(WIDTH, height, _spoken(what, labels, series), body)
+    return _svg(WIDTH, height, _spoken(title, labels, series), body)
 
 
 def bars(
     labels: Sequence[str],
     series: Sequence[Series],
-    what: str,
+    title: str,
     *,
     above: bool = False,
     form: str = ".1%",
 ) -> Markup:
-    """Lying bars, one for each series under each label; the rarest labels are drawn as one.
+    """Horizontal bars, one for each series under each label; the rarest labels share one.
 
     Args:
-        labels: What each set of bars is of.
-        series: The bars.
-        what: What the figure shows, for who cannot see it.
+        labels: The label of each set of bars.
+        series: The values of the bars.
+        title: The beginning of the text alternative.
         above: Whether labels are long, and stand above their bars rather than beside them.
-        form: How numbers are written.
+        form: The format of numbers.
     """
     labels, series = _frequent(labels, series, SHOWN)
     thick, left, right, head = 11, 126, 46, 4
@@ -117,11 +117,11 @@ def bars(
                 _text(left + length + 4, start + thick - 2, f"{value:{form}}", "start", "s")
             )
         body.append(f'<path class="{each.style}" d="{"".join(path)}"/>')
-    return _svg(WIDTH, row * len(labels) + 2, _spoken(what, labels, series, form), body)
+    return _svg(WIDTH, row * len(labels) + 2, _spoken(title, labels, series, form), body)
 
 
-def ranked(names: Sequence[str], values: Values, marks: Values, what: str) -> Markup:
-    """Bars under their names, the longest first, each with a mark (NaN for none)."""
+def ranked(names: Sequence[str], values: Values, marks: Values, title: str) -> Markup:
+    """Bars under their names, each with a mark (NaN for none)."""
     row, right = 34, 56
     top = max(1e-12, float(np.nanmax(np.concatenate([values, marks]))))
     scale = (WIDTH - right) / top
@@ -139,10 +139,10 @@ def ranked(names: Sequence[str], values: Values, marks: Values, what: str) -> Ma
         f"{name}: {value:.2%}" + ("" if np.isnan(mark) else f", noise {mark:.2%}")
         for name, value, mark in zip(names, values, marks, strict=True)
     ]
-    return _svg(WIDTH, row * len(names) + 2, f"{what}. {'; '.join(spoken)}.", body)
+    return _svg(WIDTH, row * len(names) + 2, f"{title}. {'; '.join(spoken)}.", body)
 
 
-def heat_map(names: Sequence[str], matrix: Values, span: float, what: str) -> Markup:
+def heat_map(names: Sequence[str], matrix: Values, span: float, title: str) -> Markup:
     """A square of coloured cells, from minus to plus ``span``."""
     size = heat_width(len(names))
     cell, edge = CELL, EDGE
@@ -166,18 +166,18 @@ def heat_map(names: Sequence[str], matrix: Values, span: float, what: str) -> Ma
             for r, c in zip(rows.tolist(), columns.tolist(), strict=True)
         )
         body.append(f'<path class="d{each}" d="{path}"/>')
-    return _svg(size, size, f"{what}. {_strongest(names, matrix)}", body)
+    return _svg(size, size, f"{title}. {_strongest(names, matrix)}", body)
 
 
 def heat_width(names: int) -> int:
-    """How wide a heat map is."""
+    """The width of a heat map."""
     return EDGE + CELL * names
 
 
 def intervals(
-    names: Sequence[str], found: Sequence[tuple[float, float, float]], middle: float, what: str
+    names: Sequence[str], found: Sequence[tuple[float, float, float]], middle: float, title: str
 ) -> Markup:
-    """Figures between 0 and 1 with their intervals, and what a guess would give."""
+    """Values between 0 and 1 with their intervals, and the value of a guess."""
     row, left, right = 40, 8, 10
     width = WIDTH - left - right
 
@@ -201,18 +201,18 @@ def intervals(
         f"{name}: {value:.3f}, from {low:.3f} to {high:.3f}"
         for name, (value, low, high) in zip(names, found, strict=True)
     )
-    return _svg(WIDTH, height, f"{what}. {spoken}. A guess gives {middle:g}.", body)
+    return _svg(WIDTH, height, f"{title}. {spoken}. A guess gives {middle:g}.", body)
 
 
 def power_curves(
-    alarms: Sequence[float], powers: Sequence[tuple[str, str, Sequence[float]]], what: str
+    alarms: Sequence[float], powers: Sequence[tuple[str, str, Sequence[float]]], title: str
 ) -> Markup:
-    """How well a test can do at each rate of false alarms, against the diagonal of a mere guess.
+    """The largest power of a test at each rate of false alarms; the diagonal is a guess.
 
     Args:
         alarms: Probabilities of a false alarm, from 0 to 1.
-        powers: For each line its name, its style, and the probability of being right at each.
-        what: What the figure shows, for who cannot see it.
+        powers: For each line its name, its style, and the largest power at each of ``alarms``.
+        title: The beginning of the text alternative.
     """
     left, top, side = 52, 8, 210
 
@@ -240,7 +240,7 @@ def power_curves(
         "alarms"
         for name, _, line in powers
     )
-    return _svg(WIDTH, top + side + 34, f"{what}. {spoken}.", body)
+    return _svg(WIDTH, top + side + 34, f"{title}. {spoken}.", body)
 
 
 def _svg(width: float, height: float, spoken: str, body: Sequence[str]) -> Markup:
@@ -262,7 +262,7 @@ def _text(x: float, y: float, words: str, side: str, style: str = "") -> str:
 
 
 def _n(number: float) -> str:
-    """A coordinate, no longer than a tenth of a pixel needs."""
+    """A coordinate, rounded to a tenth of a pixel."""
     return f"{number:.1f}".removesuffix(".0")
 
 
@@ -273,21 +273,21 @@ def _short(words: str, most: int) -> str:
 def _frequent(
     labels: Sequence[str], series: Sequence[Series], most: int
 ) -> tuple[list[str], list[Series]]:
-    """The labels with the largest values, in their order, and all others as one."""
+    """The labels with the largest values, in their order, and one label for all others."""
     if len(labels) <= most:
         return list(labels), list(series)
     most -= 1
     weight = np.sum([each.values for each in series], axis=0)
-    kept = np.sort(np.argsort(-weight, kind="stable")[:most])
+    shown = np.sort(np.argsort(-weight, kind="stable")[:most])
     few = []
     for each in series:
-        rest = float(each.values.sum() - each.values[kept].sum())
-        few.append(each._replace(values=np.append(each.values[kept], max(0.0, rest))))
-    return [*(labels[place] for place in kept), f"{len(labels) - most:,} others"], few
+        rest = float(each.values.sum() - each.values[shown].sum())
+        few.append(each._replace(values=np.append(each.values[shown], max(0.0, rest))))
+    return [*(labels[place] for place in shown), f"{len(labels) - most:,} others"], few
 
 
-def _spoken(what: str, labels: Sequence[str], series: Sequence[Series], form: str = ".1%") -> str:
-    """A figure in words: of many bars, the tallest."""
+def _spoken(title: str, labels: Sequence[str], series: Sequence[Series], form: str = ".1%") -> str:
+    """The text alternative of a drawing, with the largest values of each series."""
     parts = []
     for each in series:
         order = np.argsort(-each.values, kind="stable")[:5]
@@ -295,7 +295,7 @@ def _spoken(what: str, labels: Sequence[str], series: Sequence[Series], form: st
             f"{_short(labels[place], 40)} {each.values[place]:{form}}" for place in order
         )
         parts.append(f"{each.name}, largest first: {tallest}")
-    return f"{what}. {'. '.join(parts)}."
+    return f"{title}. {'. '.join(parts)}."
 
 
 def _strongest(names: Sequence[str], matrix: Values) -> str:

@@ -1,4 +1,4 @@
-"""Rows: a table read once, in batches; exact counts of all rows, and a sample of them.
+"""Table samples: a table read once, in batches; exact counts of all rows, and a sample of them.
 
 Memory is bounded by the sample and the queries, whatever the size of the table.
 """
@@ -12,14 +12,14 @@ import numpy as np
 
 from private_gsd.data.sources import open_source
 from private_gsd.projection.constraints import broken_by_rule
+from private_gsd.system.progress import ignore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from private_gsd.data.encoding import OnInvalid
     from private_gsd.schema import Schema
+    from private_gsd.system.progress import Progress
     from private_gsd.workloads import Workload
 
     Matrix = NDArray[np.float64]
@@ -28,15 +28,15 @@ BATCH_ROWS = 65_536
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """What evaluation keeps of a table. It is as sensitive as the table.
+class TableSample:
+    """What an evaluation needs of a table. It is as sensitive as the table.
 
     Attributes:
-        sample: Encoded rows: all of them, or so many drawn at random.
+        sample: Encoded rows: all rows of the table, or a random sample of them.
         total: The number of rows of the table.
-        nulls: For each column, how many of all rows are null.
-        counts: For each query of the workload, how many of all rows meet it.
-        broken: For each rule of the schema, how many of all rows break it.
+        nulls: For each column, the number of nulls in all rows.
+        counts: For each query of the workload, the exact count over all rows.
+        broken: For each rule of the schema, the number of rows that break it.
     """
 
     sample: Matrix
@@ -46,14 +46,14 @@ class Rows:
     broken: NDArray[np.int64]
 
     def __repr__(self) -> str:
-        return f"<Rows of a table of {self.total:,}: redacted>"
+        return f"<TableSample of a table of {self.total:,} rows: redacted>"
 
     def take(self, number: int, seed: int) -> Matrix:
-        """So many rows of the sample, in their order; of equal tables the same ones."""
+        """At most ``number`` rows of the sample, in their order; equal tables give equal rows."""
         return take(self.sample, number, seed)
 
 
-def read_rows(
+def sample_table(
     data: Any,
     schema: Schema,
     workload: Workload | None = None,
@@ -61,18 +61,20 @@ def read_rows(
     limit: int,
     seed: int = 0,
     on_invalid: OnInvalid = "error",
-    progress: Callable[[int], object] | None = None,
-) -> Rows:
+    what: str = "reading",
+    progress: Progress = ignore,
+) -> TableSample:
     """Read a table once.
 
     Args:
-        data: Anything that ``open_source`` takes.
+        data: Any table that ``open_source`` takes.
         schema: The public schema.
-        workload: What to count.
-        limit: The largest sample.
-        seed: Of the sample.
+        workload: The queries to count.
+        limit: The largest size of the sample.
+        seed: The seed of the sample.
         on_invalid: What to do with values outside the schema, see ``Encoder``.
-        progress: Told the number of rows of each batch that went by.
+        what: The name of this part of the work, for ``progress``.
+        progress: Called with the number of rows read.
     """
     rng = np.random.default_rng(seed)
     families = () if workload is None else workload.families
@@ -80,33 +82,33 @@ def read_rows(
     broken = np.zeros(len(schema.constraints), dtype=np.int64)
     nulls = np.zeros(len(schema), dtype=np.int64)
     total = 0
-    kept = np.empty((0, len(schema)))
+    sample = np.empty((0, len(schema)))
     keys = np.empty(0)
-    for matrix in open_source(data, schema).encoded(on_invalid=on_invalid, batch_rows=BATCH_ROWS):
-        seen = len(matrix)
-        total += seen
+    source = open_source(data, schema)
+    progress(what, 0, source.rows)
+    for matrix in source.encoded(on_invalid=on_invalid, batch_rows=BATCH_ROWS):
+        total += len(matrix)
         nulls += np.isnan(matrix).sum(axis=0)
         for family, state in zip(families, states, strict=True):
             family.count(matrix, state)
         broken += broken_by_rule(schema, matrix)
-        # The rows with the least random keys are a sample without replacement.
+        # The rows with the smallest random keys are a sample without replacement.
         fresh = rng.random(len(matrix))
         if len(keys) >= limit:
             below = fresh < keys.max()
             matrix, fresh = matrix[below], fresh[below]
-        kept, keys = np.concatenate([kept, matrix]), np.concatenate([keys, fresh])
+        sample, keys = np.concatenate([sample, matrix]), np.concatenate([keys, fresh])
         if len(keys) > limit:
-            least = np.sort(np.argpartition(keys, limit - 1)[:limit])
-            kept, keys = kept[least], keys[least]
-        if progress is not None:
-            progress(seen)
+            smallest = np.sort(np.argpartition(keys, limit - 1)[:limit])
+            sample, keys = sample[smallest], keys[smallest]
+        progress(what, total, source.rows)
     counts = [family.finish(state) for family, state in zip(families, states, strict=True)]
     none = np.empty(0, dtype=np.int64)
-    return Rows(kept, total, nulls, np.concatenate([none, *counts]), broken)
+    return TableSample(sample, total, nulls, np.concatenate([none, *counts]), broken)
 
 
 def take(matrix: Matrix, number: int, seed: int) -> Matrix:
-    """So many rows of a matrix, or all of fewer, in their order."""
+    """At most ``number`` random rows of a matrix, in their order."""
     if number >= len(matrix):
         return matrix
     chosen = np.random.default_rng(seed).choice(len(matrix), number, replace=False)
