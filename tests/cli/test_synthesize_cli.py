@@ -22,9 +22,7 @@ from private_gsd import Schema, datasets
 from private_gsd.cli.output_files import OutputFile
 from private_gsd.errors import GsdError, LedgerError
 from private_gsd.measurements.measurements import Measurements
-from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
-from private_gsd.privacy.ledger.reservations import Reservation
 from private_gsd.runs.release import Release
 from tests.cli.test_cli import run
 
@@ -390,20 +388,6 @@ def test_quiet_is_quiet(folder: Path) -> None:
     assert out == err == ""
     _, err = run("synthesize", *QUICK, "-o", "p.csv", cwd=folder)
     assert "left out" in err
-
-
-def test_a_reservation_is_cancelled(folder: Path) -> None:
-    with Ledger(folder / "l.db", create=True) as ledger:
-        ledger.add_dataset("table", RhoBudget.from_epsilon(1.0, 1e-6))
-        Reservation(ledger, "table", "abc", "me").reserve(10**6)
-    out, _ = run("ledger", "show", "l.db", cwd=folder)
-    assert "reserved" in out
-    assert "abc" in out
-    out, _ = run("ledger", "cancel", "l.db", "abc", "--dataset", "table", cwd=folder)
-    assert "reserved for run 'abc' is cancelled" in out
-    out, _ = run("ledger", "show", "l.db", cwd=folder)
-    assert "reserved" not in out
-    run("ledger", "cancel", "l.db", "abcd", "--dataset", "table", cwd=folder, code=9)
 
 
 def test_interrupted_and_gone_on_with(folder: Path) -> None:

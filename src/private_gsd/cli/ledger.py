@@ -30,26 +30,31 @@ LedgerArgument = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledg
 @app.command()
 def create(
     ledger_file: LedgerArgument,
-    dataset: Annotated[str, typer.Option(help="What to call the dataset.")],
-    epsilon: Annotated[float, typer.Option(help="The total that may be spent on it, ever.")],
-    delta: Annotated[float, typer.Option(help="At which delta; well below 1 / rows.")],
+    dataset: Annotated[str, typer.Option(help="The name of the dataset.")],
+    epsilon: Annotated[
+        float, typer.Option(help="The total that may ever be spent on the dataset.")
+    ],
+    delta: Annotated[
+        float, typer.Option(help="The delta of the total; well below 1 / number of records.")
+    ],
     conversion: Annotated[
         Conversion | None,
         typer.Option(
-            help="How rho, which is spent, is turned into epsilon: 'gdp' (by default) takes "
+            help="The conversion from rho, which is spent, to epsilon: 'gdp' (by default) takes "
             "the least noise, for the mechanisms one-shot and layered; 'zcdp' is for all."
         ),
     ] = None,
     neighbours: Annotated[
-        Literal["replace-one", "add-remove"], typer.Option(help="What the privacy of a row means.")
+        Literal["replace-one", "add-remove"],
+        typer.Option(help="The neighbouring relation: a record is replaced, or added or removed."),
     ] = "replace-one",
 ) -> None:
     """Give a dataset its budget, in a new ledger or one that exists. It cannot be changed later."""
     # What makes no sense is refused before a file is made.
     RhoBudget.from_epsilon(epsilon, delta, conversion or "gdp")
     with Ledger(ledger_file, create=True) as ledger:
-        usual = conversion or ledger.usual_conversion(dataset)
-        budget = RhoBudget.from_epsilon(epsilon, delta, usual)
+        used = conversion or ledger.default_conversion(dataset)
+        budget = RhoBudget.from_epsilon(epsilon, delta, used)
         account = ledger.add_dataset(dataset, budget, neighbours)
     console.out.print(
         f"{escape(str(ledger_file))}: dataset {escape(repr(dataset))} may spend epsilon "
@@ -57,7 +62,7 @@ def create(
         f"of which {units_to_rho(account.remaining):.6g} remains",
         soft_wrap=True,
     )
-    if usual == "gdp" and conversion is None:
+    if used == "gdp" and conversion is None:
         console.note(
             "the conversion is 'gdp', for the mechanisms one-shot and layered (and so auto); "
             "adaptive, mst and aim need a dataset with --conversion zcdp, from the beginning"
@@ -67,7 +72,9 @@ def create(
 @app.command()
 def show(
     ledger_file: LedgerArgument,
-    dataset: Annotated[str | None, typer.Option(help="Only this one.")] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="The name of the one dataset to show.")
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print privacy records, to be published.")
     ] = False,
@@ -98,7 +105,7 @@ def show(
             )
     for run, rho in reserved:
         console.out.print(
-            f"rho {rho:.6g} is reserved for run {escape(run)!r}, which is not finished: resume it, "
+            f"rho {rho:.6g} is reserved for run {escape(repr(run))}, which is not finished: resume it, "
             "or cancel the reservation with 'private-gsd ledger cancel'",
             soft_wrap=True,
         )
@@ -112,8 +119,8 @@ def show(
 @app.command()
 def cancel(
     ledger_file: LedgerArgument,
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The run's name.")],
-    dataset: Annotated[str, typer.Option(help="The dataset's name.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The name of the run.")],
+    dataset: Annotated[str, typer.Option(help="The name of the dataset.")],
 ) -> None:
     """Cancel what is reserved for a run that will not be resumed. What it spent stays spent."""
     with Ledger(ledger_file, create=False) as ledger:
@@ -130,31 +137,27 @@ def accounts_table(accounts: list[Account]) -> Table:
     table = _table("dataset", "terms", "", ">rho", ">epsilon", "spent")
     for account in accounts:
         budget = account.budget
-        # Whole numbers, rounded down: 100% is shown when nothing is left, and not before.
-        filled = account.spent * BAR_WIDTH // budget.units
-        percent = account.spent * 100 // budget.units
-        bar = "█" * filled + "░" * (BAR_WIDTH - filled)
-        rows: tuple[tuple[str, ...], ...] = (
-            (
-                escape(account.dataset),
-                f"delta {at_most(budget.delta)}",
-                "spent",
-                f"{bar} {percent}%",
-            ),
-            ("", account.neighbours, "remaining", ""),
-            ("", f"{budget.conversion} epsilon", "total", ""),
-        )
-        amounts: tuple[int, ...] = (account.spent, account.remaining, budget.units)
-        if account.reserved:
-            rows = (rows[0], ("", rows[1][1], "reserved", ""), ("", rows[2][1], "remaining", ""))
-            rows += (("", "", "total", ""),)
-            amounts = (account.spent, account.reserved, account.remaining, budget.units)
-        for (name, term, what, drawn), units in zip(rows, amounts, strict=True):
+        terms = [f"delta {at_most(budget.delta)}", account.neighbours]
+        terms.append(f"{budget.conversion} epsilon")
+        amounts = {"spent": account.spent, "reserved": account.reserved}
+        amounts |= {"remaining": account.remaining, "total": budget.units}
+        if not account.reserved:
+            del amounts["reserved"]
+        for line, (what, units) in enumerate(amounts.items()):
             rho, epsilon = units_to_rho(units), account.epsilon_of(units)
             # What is guaranteed is rounded up, so that what is printed is true as well.
             said = [at_most(each) if what == "total" else f"{each:.6g}" for each in (rho, epsilon)]
-            table.add_row(name, term, what, *said, drawn)
+            first = line == 0
+            name, bar = (escape(account.dataset), _bar(account)) if first else ("", "")
+            table.add_row(name, terms[line] if line < len(terms) else "", what, *said, bar)
     return table
+
+
+def _bar(account: Account) -> str:
+    """How much of a budget is spent; full when nothing is left, and not before."""
+    filled = account.spent * BAR_WIDTH // account.budget.units
+    percent = account.spent * 100 // account.budget.units
+    return f"{'█' * filled}{'░' * (BAR_WIDTH - filled)} {percent}%"
 
 
 def charges_table(charges: list[Charge]) -> Table:
