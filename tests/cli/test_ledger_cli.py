@@ -181,7 +181,7 @@ def test_show_where_nothing_can_be_written(folder: Path) -> None:
     expected, _ = run("ledger", "show", "ledger.db", cwd=folder)
     (folder / "ledger.db").chmod(0o444)
     folder.chmod(0o555)
-    python = [sys.executable, WORKER, "without_rights", sys.executable, "-m", "private_gsd"]
+    python = [sys.executable, WORKER, "without_rights", sys.executable, "-m", "private_gsd.cli"]
     env = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
     shown, created = (
         subprocess.run(

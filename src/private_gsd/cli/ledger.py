@@ -105,8 +105,8 @@ def show(
             )
     for run, rho in reserved:
         console.out.print(
-            f"rho {rho:.6g} is reserved for run {escape(repr(run))}, which is not finished: resume it, "
-            "or cancel the reservation with 'private-gsd ledger cancel'",
+            f"rho {rho:.6g} is reserved for run {escape(repr(run))}, which is not finished: "
+            "resume it, or cancel the reservation with 'private-gsd ledger cancel'",
             soft_wrap=True,
         )
     if charges:
