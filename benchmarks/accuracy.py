@@ -109,7 +109,8 @@ def settings_of(run: dict[str, Any]) -> dict[str, Any]:
 def perform(run: dict[str, Any]) -> dict[str, Any]:
     """One run, in a process of its own."""
     from private_gsd import LeftOutWarning
-    from private_gsd.counting.exact import count, share_errors
+    from private_gsd.counting.comparison import share_errors
+    from private_gsd.counting.exact import count
     from private_gsd.mechanisms import Mechanism
 
     warnings.simplefilter("ignore", LeftOutWarning)

@@ -22,6 +22,6 @@ def document_of(folder: Path, name: str = "release.json") -> dict[str, Any]:
 def reopen(folder: Path) -> None:
     """A complete release as it was just before it became complete."""
     files = document_of(folder)["files"]
-    begun = ("schema.toml", "workload.json", "workload.npz", "evidence/")
+    begun = ("schema.toml", "workload.json", "workload.npz", "external/")
     inputs = {name: entry for name, entry in files.items() if name.startswith(begun)}
     rewrite(folder, complete=False, files=inputs)

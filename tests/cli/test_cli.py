@@ -23,7 +23,7 @@ import pytest
 
 import private_gsd
 from private_gsd import Schema
-from private_gsd.cli import console, main
+from private_gsd.cli import main
 from private_gsd.runs.release import Release
 
 SCHEMA = '[columns.age]\nkind = "integer"\nlower = 0\nupper = 120\n'
@@ -40,9 +40,6 @@ def run(*words: str | Path, cwd: Path, code: int = 0) -> tuple[str, str]:
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setattr(sys, "argv", ["private-gsd", *map(str, words)])
-        patch.setenv("COLUMNS", "100")
-        patch.setattr(console.out, "_width", 100)
-        patch.setattr(console.err, "_width", 100)
         try:
             main()
         except SystemExit as end:

@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *("--totals", "totals.csv", "--derived", "median(age)", "--evidence", "outside"),
         cwd=folder,
     )
-    assert "not covered: totals that are claimed to be public" in out
+    assert "not covered: counts that are claimed to be public" in out
     assert "not covered: external measurements" in out
     return folder
 
@@ -51,10 +51,10 @@ def test_all_that_is_known_is_used_and_recorded(folder: Path) -> None:
     assert abs((made.sex == "male").mean() - 200 / 600) < 0.02
     claims = Release.load(folder / "release").privacy["claims"]
     assert claims == {
-        "public_totals": {"sex = 'male'": 200},
-        "outside_groups": 1,
-        "outside_private": True,
-        "derived": ["median(age)"],
+        "public_counts": {"sex = 'male'": 200},
+        "external_groups": 1,
+        "external_private": True,
+        "derived_statistics": ["median(age)"],
     }
     assert json.loads((folder / "release" / "release.json").read_text())["settings"]["totals"]
 

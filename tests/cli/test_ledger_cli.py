@@ -14,7 +14,7 @@ from private_gsd.privacy.budget import INSECURE, RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.privacy.record import at_most
 from tests.cli.test_cli import run
-from tests.privacy.ledger.test_ledger import WORKER
+from tests.privacy.ledger.processes import WORKER
 
 CREATE = ("ledger", "create", "ledger.db", "--dataset", "census")
 TERMS = ("--epsilon", "1", "--delta", "1e-6", "--conversion", "paper")

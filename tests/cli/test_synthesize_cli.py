@@ -24,7 +24,7 @@ from private_gsd.errors import GsdError, LedgerError
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
-from private_gsd.privacy.ledger.reservations import LedgerRun
+from private_gsd.privacy.ledger.reservations import Reservation
 from private_gsd.runs.release import Release
 from tests.cli.test_cli import run
 
@@ -356,14 +356,18 @@ def test_a_disk_without_hard_links(folder: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_nohup_is_heeded(folder: Path) -> None:
+    """By the handlers too, which are there when the run has measured."""
+    words = [*QUICK, "--rows", "400000", "--release", "r", "-o", "o.csv"]
     code = (
         "import signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
         "from private_gsd.cli import main; "
-        f"sys.argv = ['private-gsd', 'synthesize', *{QUICK!r}, '-o', 'o.csv', '--rows', '400000']; "
+        f"sys.argv = ['private-gsd', 'synthesize', *{words!r}]; "
         "main()"
     )
     process = subprocess.Popen([sys.executable, "-c", code], cwd=folder)
-    time.sleep(2.5)
+    while not (folder / "r" / "measurements" / "measurements.json").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
     process.send_signal(signal.SIGHUP)
     assert process.wait() == 0
     assert (folder / "o.csv").exists()
@@ -392,18 +396,18 @@ def test_quiet_is_quiet(folder: Path) -> None:
     assert "left out" in err
 
 
-def test_a_run_gives_back_what_it_holds(folder: Path) -> None:
+def test_a_reservation_is_cancelled(folder: Path) -> None:
     with Ledger(folder / "l.db", create=True) as ledger:
         ledger.add_dataset("table", RhoBudget.from_epsilon(1.0, 1e-6))
-        LedgerRun(ledger, "table", "abc", "me").begin(10**6)
+        Reservation(ledger, "table", "abc", "me").reserve(10**6)
     out, _ = run("ledger", "show", "l.db", cwd=folder)
-    assert "held" in out
+    assert "reserved" in out
     assert "abc" in out
-    out, _ = run("ledger", "free", "l.db", "abc", "--dataset", "table", cwd=folder)
-    assert "held by run 'abc' is free again" in out
+    out, _ = run("ledger", "cancel", "l.db", "abc", "--dataset", "table", cwd=folder)
+    assert "reserved for run 'abc' is cancelled" in out
     out, _ = run("ledger", "show", "l.db", cwd=folder)
-    assert "held" not in out
-    run("ledger", "free", "l.db", "abcd", "--dataset", "table", cwd=folder, code=9)
+    assert "reserved" not in out
+    run("ledger", "cancel", "l.db", "abcd", "--dataset", "table", cwd=folder, code=9)
 
 
 def test_interrupted_and_gone_on_with(folder: Path) -> None:
@@ -419,7 +423,6 @@ def test_interrupted_and_gone_on_with(folder: Path) -> None:
     while not (folder / "r" / "measurements" / "measurements.json").exists():
         assert process.poll() is None
         time.sleep(0.02)
-    time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate()
     assert process.returncode == 130

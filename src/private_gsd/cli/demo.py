@@ -19,7 +19,7 @@ from private_gsd import datasets
 from private_gsd.cli import console
 from private_gsd.cli.options import DATA, OUTPUT
 from private_gsd.cli.picture import comparison
-from private_gsd.counting.exact import query_errors
+from private_gsd.counting.comparison import query_errors
 from private_gsd.data.sources import open_source
 from private_gsd.errors import GsdError, expect_type
 from private_gsd.measurements.measurements import Measurements

@@ -17,7 +17,7 @@ from private_gsd.privacy.ledger.reservations import Reservation, open_reservatio
 from private_gsd.privacy.record import at_most
 
 if TYPE_CHECKING:
-    from private_gsd.privacy.ledger.ledger import Account, Charge
+    from private_gsd.privacy.accounts import Account, Charge
 
 app = typer.Typer(no_args_is_help=True, help="Budgets of datasets, and what was spent of them.")
 

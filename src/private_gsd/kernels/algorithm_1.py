@@ -1,7 +1,7 @@
-"""Generations: Algorithm 1 of the paper, on edits instead of copies.
+"""Algorithm 1 of the paper, on edits instead of copies of tables.
 
-The best table is kept whole. The other elites are kept as edits against it, and candidates are one
-edit each, or a few.
+The best table is stored itself. The other elites are stored as edits of it, and a candidate is one
+edit or a few.
 """
 
 from __future__ import annotations
@@ -12,47 +12,46 @@ import numpy as np
 
 from private_gsd.kernels.cells import atom_of, draw_any
 from private_gsd.kernels.compiling import inlined, kernel
-from private_gsd.kernels.edits import apply_edit, delta_edit, load_row
-from private_gsd.kernels.rules import keeps
+from private_gsd.kernels.edits import apply_edit, delta_edit, is_allowed, load_row
 from private_gsd.kernels.streams import below
 
 
 class Elites(NamedTuple):
-    """The elites, in order of their losses; the first is the table itself."""
+    """The elites, in order of their losses; the first is the best table."""
 
     losses: Any
-    """For each elite."""
+    """The loss of each elite."""
     slots: Any
-    """For each elite, which of the lists below is its own; the first has an empty one."""
+    """For each elite, the number of its list of edits; that of the first elite is empty."""
     sizes: Any
-    """For each list, how many edits it holds."""
+    """For each list, its number of edits."""
     cells: Any
     """For each list and edit, the cell: row times columns plus column."""
     values: Any
-    """For each list and edit, the value there."""
+    """For each list and edit, the value."""
     places: Any
-    """For each list and cell, the edit's place in it, or -1."""
+    """For each list and cell, the place of its edit in the list, or -1."""
 
 
 class Candidates(NamedTuple):
-    """Room for the candidates of a generation."""
+    """The candidates of a generation, and a workspace for their selection."""
 
     rows: Any
-    """For each candidate and edit."""
+    """The row of each edit of each candidate."""
     columns: Any
-    """For each candidate and edit."""
+    """The column of each edit of each candidate."""
     values: Any
-    """For each candidate and edit."""
+    """The value of each edit of each candidate."""
     losses: Any
-    """For each candidate."""
+    """The loss of each candidate."""
     old: Any
-    """For each edit of a candidate, the value that it replaced."""
+    """For each edit of one candidate, the value that it replaced."""
     chosen: Any
-    """For each elite, who is one next, which list it gets; for each list, whether it is taken."""
+    """For each place among the next elites, who gets it and its list; whether a list is in use."""
     kept: Any
-    """The losses of those."""
+    """The losses of the next elites."""
     history: Any
-    """The loss of the best for as many generations as the window is long; a ring."""
+    """The losses of the best table over the window of generations, as a ring."""
 
 
 @inlined
@@ -62,7 +61,7 @@ def _same(one, other):  # type: ignore[no-untyped-def]
 
 @inlined
 def set_edit(elites, slot, cell, value, best):  # type: ignore[no-untyped-def]
-    """Let an elite have a value in a cell, where the best table has ``best``."""
+    """Set the value of an elite in a cell, where the best table has the value ``best``."""
     place = elites.places[slot, cell]
     if _same(value, best):
         if place >= 0:
@@ -91,7 +90,7 @@ def _clear(elites, slot):  # type: ignore[no-untyped-def]
 
 @kernel
 def set_elite(elites, slot, values, best):  # type: ignore[no-untyped-def]
-    """Let an elite be a whole table, at the beginning."""
+    """Set an elite to a table, at the beginning."""
     rows, columns = values.shape
     for row in range(rows):
         for column in range(columns):
@@ -100,7 +99,7 @@ def set_elite(elites, slot, values, best):  # type: ignore[no-untyped-def]
 
 @inlined
 def _value_of(elites, slot, state, row, column):  # type: ignore[no-untyped-def]
-    """An elite's value."""
+    """The value of an elite in a cell."""
     place = elites.places[slot, row * state.values.shape[1] + column]
     if place >= 0:
         return elites.values[slot, place]
@@ -132,17 +131,10 @@ def _propose(problem, state, elites, candidates, mutations, mutation_rate, cross
 
 
 @inlined
-def _allowed(problem, state, where, column, value, atom, row):  # type: ignore[no-untyped-def]
-    return keeps(
-        problem.rules, state.values[where], state.atoms[where], column, value, atom, row.numbers
-    )
+def _make(problem, state, candidates, number, rate, workspace):  # type: ignore[no-untyped-def]
+    """Turn the best table into a candidate; returns the change of the loss.
 
-
-@inlined
-def _make(problem, state, candidates, number, rate, row):  # type: ignore[no-untyped-def]
-    """Make a candidate of the best table; returns by how much the loss changes.
-
-    An edit that breaks a rule is not made, and the loss is infinite then.
+    An edit that breaks a rule is not made, and the change is infinite then.
     """
     delta = 0.0
     for edit in range(rate):
@@ -150,29 +142,31 @@ def _make(problem, state, candidates, number, rate, row):  # type: ignore[no-unt
         column = candidates.columns[number, edit]
         value = candidates.values[number, edit]
         candidates.old[edit] = state.values[where, column]
-        load_row(problem, state, where, -1, row)
+        load_row(problem, state, where, -1, workspace)
         atom = atom_of(problem.columns, column, value)
-        if _allowed(problem, state, where, column, value, atom, row):
-            delta += apply_edit(problem, state, where, column, value, atom, row)
+        if is_allowed(problem, state, where, column, value, atom, workspace):
+            delta += apply_edit(problem, state, where, column, value, atom, workspace)
         else:
             delta = np.inf
     return delta
 
 
 @inlined
-def _unmake(problem, state, candidates, number, rate, row):  # type: ignore[no-untyped-def]
-    """Take a candidate back, the last edit first."""
+def _unmake(problem, state, candidates, number, rate, workspace):  # type: ignore[no-untyped-def]
+    """Reverse the edits of a candidate, the last edit first."""
     for edit in range(rate - 1, -1, -1):
         where = candidates.rows[number, edit]
         column = candidates.columns[number, edit]
         value = candidates.old[edit]
-        load_row(problem, state, where, -1, row)
+        load_row(problem, state, where, -1, workspace)
         atom = atom_of(problem.columns, column, value)
-        apply_edit(problem, state, where, column, value, atom, row)
+        apply_edit(problem, state, where, column, value, atom, workspace)
 
 
 @inlined
-def _evaluate(problem, state, elites, candidates, mutations, mutation_rate, crossover_rate, row):  # type: ignore[no-untyped-def]
+def _evaluate(  # type: ignore[no-untyped-def]
+    problem, state, elites, candidates, mutations, mutation_rate, crossover_rate, workspace
+):
     """The loss of every candidate."""
     for number in range(candidates.losses.size):
         rate = mutation_rate if number < mutations else crossover_rate
@@ -180,22 +174,22 @@ def _evaluate(problem, state, elites, candidates, mutations, mutation_rate, cros
             where = candidates.rows[number, 0]
             column = candidates.columns[number, 0]
             value = candidates.values[number, 0]
-            load_row(problem, state, where, -1, row)
+            load_row(problem, state, where, -1, workspace)
             atom = atom_of(problem.columns, column, value)
             delta = np.inf
-            if _allowed(problem, state, where, column, value, atom, row):
-                delta = delta_edit(problem, state, where, column, value, atom, row)
+            if is_allowed(problem, state, where, column, value, atom, workspace):
+                delta = delta_edit(problem, state, where, column, value, atom, workspace)
         else:
-            delta = _make(problem, state, candidates, number, rate, row)
-            _unmake(problem, state, candidates, number, rate, row)
+            delta = _make(problem, state, candidates, number, rate, workspace)
+            _unmake(problem, state, candidates, number, rate, workspace)
         candidates.losses[number] = elites.losses[0] + delta
 
 
 @inlined
 def _select(elites, candidates):  # type: ignore[no-untyped-def]
-    """Who the next elites are, best first: an elite's number, or theirs plus a candidate's.
+    """Select the next elites, best first: an elite's number, or their number plus a candidate's.
 
-    Of equals the earlier one comes first, and elites come before candidates.
+    With equal losses elites come before candidates, and earlier ones before later ones.
     """
     size = elites.losses.size
     chosen = candidates.chosen[0]
@@ -218,7 +212,7 @@ def _select(elites, candidates):  # type: ignore[no-untyped-def]
 
 @inlined
 def _edit_list(elites, slot, candidates, number, rate, state):  # type: ignore[no-untyped-def]
-    """Let a list hold a candidate's edits."""
+    """Add the edits of a candidate to a list."""
     columns = state.values.shape[1]
     for edit in range(rate):
         where, column = candidates.rows[number, edit], candidates.columns[number, edit]
@@ -227,11 +221,13 @@ def _edit_list(elites, slot, candidates, number, rate, state):  # type: ignore[n
 
 
 @inlined
-def _update(problem, state, elites, candidates, mutations, mutation_rate, crossover_rate, row):  # type: ignore[no-untyped-def]
-    """Let the chosen be the elites, as edits against the new best table."""
+def _update(  # type: ignore[no-untyped-def]
+    problem, state, elites, candidates, mutations, mutation_rate, crossover_rate, workspace
+):
+    """Replace the elites by the selected ones, as edits of the new best table."""
     size = elites.losses.size
     chosen, slots, taken = candidates.chosen[0], candidates.chosen[1], candidates.chosen[2]
-    # Lists of elites that stay are kept; the others are free for candidates that become elites.
+    # Elites that stay keep their lists; candidates that become elites get the other lists.
     for place in range(size):
         taken[place] = 0
     for place in range(size):
@@ -250,15 +246,15 @@ def _update(problem, state, elites, candidates, mutations, mutation_rate, crosso
         number = chosen[place] - size
         rate = mutation_rate if number < mutations else crossover_rate
         _edit_list(elites, free, candidates, number, rate, state)
-    # All lists are against the old best. Make the new one, and give the others what it changed.
+    # All lists are edits of the old best table. Make the new one, and adapt the other lists.
     first = chosen[0] - size
     if first >= 0:
         rate = mutation_rate if first < mutations else crossover_rate
         columns = state.values.shape[1]
-        _make(problem, state, candidates, first, rate, row)
+        _make(problem, state, candidates, first, rate, workspace)
         for edit in range(rate):
             where, column = candidates.rows[first, edit], candidates.columns[first, edit]
-            again = False  # only a cell's first edit replaced what the old best had there
+            again = False  # only the first edit of a cell replaced the value of the old best table
             for before in range(edit):
                 again |= (
                     candidates.rows[first, before] == where
@@ -295,12 +291,12 @@ def generations(  # type: ignore[no-untyped-def]
     first,
     last,
     tolerance,
-    row,
+    workspace,
 ):
-    """Run some generations; returns the number of the next one, and whether it converged.
+    """Run some generations; returns the number of the next one, and whether the loss converged.
 
-    Converged is when the loss, which is a norm in the paper, has changed by less than so much of
-    itself since as many generations ago as the history is long.
+    The loss, which is a norm in the paper, converged if its relative change over the window of the
+    history is at most the tolerance.
     """
     window = candidates.history.size
     for generation in range(first, last):
@@ -319,9 +315,13 @@ def generations(  # type: ignore[no-untyped-def]
             mutations,
             mutation_rate,
             crossover_rate,
-            row.stream,
+            workspace.stream,
         )
-        _evaluate(problem, state, elites, candidates, mutations, mutation_rate, crossover_rate, row)
+        _evaluate(
+            problem, state, elites, candidates, mutations, mutation_rate, crossover_rate, workspace
+        )
         _select(elites, candidates)
-        _update(problem, state, elites, candidates, mutations, mutation_rate, crossover_rate, row)
+        _update(
+            problem, state, elites, candidates, mutations, mutation_rate, crossover_rate, workspace
+        )
     return last, False

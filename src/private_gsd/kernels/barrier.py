@@ -1,7 +1,6 @@
-"""Together: threads that meet within a kernel, every few hundred rows.
+"""Barrier: threads wait for each other within a kernel, every few hundred rows.
 
-Python's own ways of meeting take a tenth of a millisecond, in which a thread scores ten thousand
-edits.
+The barriers of Python take a tenth of a millisecond, in which a thread scores ten thousand edits.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from numba.extending import intrinsic
 
 from private_gsd.kernels.compiling import inlined
 
-# After so many looks at the others, a thread offers its core to somebody else.
+# Number of checks of the barrier after which a thread yields its core.
 PATIENCE = 2000
 
 _offer_core: Any = types.ExternalFunction("sched_yield", types.int32())
@@ -23,14 +22,14 @@ _intrinsic: Any = intrinsic  # a kernel calls it without the first argument
 
 
 def _place(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Where one of some counters is in memory."""
+    """The address of a counter."""
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
     return builder.gep(array.data, [arguments[1]])
 
 
 @_intrinsic
 def _add(typing_context, counters, which):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Add one to a counter, one thread at a time; returns what it was."""
+    """Add one to a counter, atomically; returns its value before."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         place = _place(context, builder, signature, arguments)
@@ -42,7 +41,7 @@ def _add(typing_context, counters, which):  # type: ignore[no-untyped-def]  # no
 
 @_intrinsic
 def _look(typing_context, counters, which):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """What a counter is now."""
+    """The value of a counter, read atomically."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         place = _place(context, builder, signature, arguments)
@@ -53,25 +52,25 @@ def _look(typing_context, counters, which):  # type: ignore[no-untyped-def]  # n
 
 @inlined
 def claim(counters, block):  # type: ignore[no-untyped-def]
-    """The next piece of a block's work that nobody has taken: 0, then 1, then 2."""
+    """The number of the next piece of a block that no thread has taken: 0, then 1, then 2."""
     return _add(counters, block + 1)
 
 
 @inlined
-def meet(counters, meeting, threads):  # type: ignore[no-untyped-def]
-    """Wait until all threads have come to their n-th meeting; returns the number of the next.
+def wait_at_barrier(counters, phase, threads):  # type: ignore[no-untyped-def]
+    """Wait until all threads have reached the barrier; returns the number of the next phase.
 
     Args:
-        counters: Numbers that the threads share, 0 at the beginning: one for their meetings, and
-            one for each block of work.
-        meeting: The number of the meeting, from 1 on.
-        threads: How many meet.
+        counters: Counters that the threads share, 0 at the beginning: one for the barrier, and one
+            for each block of work.
+        phase: The number of the phase that ends here, from 1 on.
+        threads: The number of threads.
     """
     if threads > 1:
         _add(counters, 0)
         looks = 0
-        while _look(counters, 0) < meeting * threads:
+        while _look(counters, 0) < phase * threads:
             looks += 1
             if looks > PATIENCE:
                 _offer_core()
-    return meeting + 1
+    return phase + 1

@@ -1,4 +1,4 @@
-"""Binning: encoded values to small whole numbers, the atoms of a column."""
+"""Binning: the atoms of encoded values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from private_gsd.kernels.compiling import kernel
 
 @kernel
 def bin_codes(values, null, out):  # type: ignore[no-untyped-def]
-    """Discrete columns: the code itself, and ``null`` for NaN."""
+    """The atoms of a discrete column: the codes, and ``null`` for NaN."""
     for row in range(values.size):
         value = values[row]
         out[row] = null if value != value else value
@@ -15,13 +15,12 @@ def bin_codes(values, null, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def bin_numbers(values, breaks, null, out):  # type: ignore[no-untyped-def]
-    """Numeric columns: how many of the sorted ``breaks`` are at or below the value.
+    """The atoms of a numeric column: the number of sorted ``breaks`` at or below each value.
 
-    Segments are half-open, [a, b), but for the last, which ends with the domain. A guess from
-    evenly spaced breaks is put right by comparing, so that any breaks give exact results: on the
-    levels of a tree the guess is right and costs an eighth of a binary search (3 ns, not 26). It
-    is kept within the breaks whatever the numbers: spans so small that their inverse is infinite,
-    and infinity.
+    Segments are half-open, [a, b), except the last, which ends with the domain. The atom is guessed
+    as if the breaks were evenly spaced, as those of a tree are, and the guess is then corrected by
+    comparisons, so that the result is exact for all breaks. The guess stays within the breaks for
+    all numbers, infinity and the smallest spans among them.
     """
     last = breaks.size - 1
     if last < 0:
@@ -49,7 +48,7 @@ def bin_numbers(values, breaks, null, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def count_outside(values, low, high, nullable):  # type: ignore[no-untyped-def]
-    """How many values are not between the bounds; NaN is inside where it is allowed."""
+    """The number of values outside the bounds; NaN is inside where ``nullable`` is true."""
     outside = 0
     for row in range(values.size):
         value = values[row]

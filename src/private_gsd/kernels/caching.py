@@ -1,15 +1,15 @@
-"""Caching: compiled kernels on disk, where no damage and no full disk can hurt a run.
+"""Caching: compiled kernels on disk, such that a damaged file or a full disk breaks no run.
 
 An entry is one file: a digest, and a pickle of the machine code. The digest covers the pickle, the
-sources and the versions of all that compiled it, and is checked before anything is unpickled or
-loaded: an entry that is torn, altered or of another version is not there, and is compiled again.
-What cannot be read or written for any other reason (a full disk, a folder without permission, a
-folder in the place of a file) is not there either. A digest is no signature: whoever may write to
-these folders may run code as the user, as with Python's own ``__pycache__``.
+sources and all versions, and is checked before anything is unpickled or loaded: an entry that is
+incomplete, altered or of another version is ignored, and the kernel is compiled again. An entry
+that cannot be read or written for another reason (a full disk, a missing permission) is ignored as
+well. A digest is no signature: whoever may write to these folders may run code as the user, as with
+Python's own ``__pycache__``.
 
-Entries are looked for in all of these folders, and kept in the first that can be written: the one
+Entries are read from all of these folders, and written to the first that is writable: the folder
 that ``NUMBA_CACHE_DIR`` names, ``__pycache__`` beside the source, and the user's cache folder.
-Where none can be written, kernels are compiled by every process that needs them.
+Where none is writable, every process compiles the kernels that it needs.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from numba.core.serialize import dumps
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# Numba's own types do not know all of these.
+# The type stubs of Numba lack some of these.
 _config: Any = numba.config
 _dumps: Any = dumps
 _rebuild: Any = CompileResult._rebuild
 _SOURCES = sorted(Path(__file__).parent.glob("*.py"))
-# Kernels call kernels of other files: after an upgrade, old code must not be loaded.
+# Kernels inline kernels of other files: a change of any file must invalidate all entries.
 DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
 SIZE = hashlib.sha256().digest_size
 
 
 class KernelCache(NullCache):
-    """The compiled forms of one kernel; what Numba asks for them, and gives them to.
+    """The cache of the compiled forms of one kernel, as Numba uses it.
 
     Args:
-        function: The kernel in Python.
+        function: The Python function of the kernel.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -60,15 +60,15 @@ class KernelCache(NullCache):
 
     @property
     def cache_path(self) -> str | None:
-        """Where entries are looked for first."""
+        """The folder that entries are read from first."""
         return str(next(self._folders()))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What was compiled for a signature; nothing, if it is not there as it was written."""
+        """The compiled form for a signature; None if there is no valid entry."""
         target_context.refresh()
         key = sig, target_context.codegen().magic_tuple()
         for folder in self._folders():
-            # Whatever is wrong with an entry, the kernel can be compiled.
+            # Whatever is wrong with an entry, the kernel can be compiled again.
             with suppress(Exception):
                 content = _read(folder / self._file(key))
                 if content[:SIZE] == self._digest(content[SIZE:]):
@@ -78,7 +78,7 @@ class KernelCache(NullCache):
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled for a signature, if that is possible anywhere."""
+        """Write the compiled form for a signature to the first writable folder."""
         if data.library.has_dynamic_globals or any(not each.can_cache for each in data.lifted):
             return
         key = sig, data.codegen.magic_tuple()
@@ -93,17 +93,17 @@ class KernelCache(NullCache):
         return hashlib.sha256(self._stamp + content).digest()
 
     def _file(self, key: tuple[Any, ...]) -> str:
-        """A name for a signature and a processor; two of the same name replace one another."""
+        """A file name for a signature and a processor; a later entry replaces an earlier one."""
         number = hashlib.sha256(repr(key).encode()).hexdigest()[:24]
         return f"{self._name}-{number}.{sys.implementation.cache_tag}.kernel"
 
     def _folders(self) -> Iterator[Path]:
-        """Where entries may be."""
+        """The folders of the entries."""
         mine = f"private_gsd-{DIGEST[:16]}"
         if _config.CACHE_DIR:
             yield Path(_config.CACHE_DIR) / mine
         yield self._source.parent / "__pycache__"
-        with suppress(RuntimeError):  # nobody's home is known
+        with suppress(RuntimeError):  # the home folder is unknown
             yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / mine
 
 
@@ -113,7 +113,7 @@ def _digest_of(source: Path) -> str:
 
 
 def _read(path: Path) -> bytes:
-    """A file's content; anything but a file is refused, before a pipe could be waited for."""
+    """The content of a regular file; anything else is refused, as a pipe would block."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -122,7 +122,7 @@ def _read(path: Path) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all, whoever else writes it."""
+    """Write a file atomically, also where other processes write the same file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:

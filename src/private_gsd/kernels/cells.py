@@ -1,7 +1,7 @@
-"""Cells: the values a cell of the table may hold, and the atoms they fall in.
+"""Cells: the values that a cell of the table may hold, and the atoms of these values.
 
-A column's atoms are its categories, or the segments between all numbers at which any query cuts it,
-and its null as the last one. Values in one atom look the same to tables and conjunctions.
+The atoms of a column are its categories, or the segments between all of its cut points, and its
+null as the last one. Values in one atom are the same to tables and conjunctions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from private_gsd.kernels.streams import begin, below, uniform
 
 
 class Columns(NamedTuple):
-    """What values the columns have.
+    """The values of the columns.
 
     Numbers on a grid (whole numbers, dates, declared decimals) are counted on it: a number is
     ``step / denominator``. Without a grid the denominator is 0, and steps are the numbers.
@@ -27,26 +27,26 @@ class Columns(NamedTuple):
     """For each atom, its first step; more than the last where it holds no value."""
     lasts: Any
     """For each atom, its last step."""
-    barriers: Any
-    """For each atom, 0 or, where it holds no value, minus infinity."""
+    base_scores: Any
+    """For each atom, its score before any query: 0, or minus infinity where it holds no value."""
     denominators: Any
     """For each column, steps to one; 0 for none."""
     nulls: Any
     """For each column, the atom of its null, or -1."""
     ends: Any
     """For each column, its first and last step."""
-    chances: Any
-    """For each column, the chance of a null among values drawn without preference."""
+    null_probabilities: Any
+    """For each column, the probability of a null among uniform random values."""
     cuts: Any
-    """All columns' cuts, in order; none for a column of categories."""
+    """The cut points of all columns, in order; none for a column of categories."""
     cut_starts: Any
-    """Where each column's cuts begin; one more than columns."""
+    """Where each column's cut points begin; one more than columns."""
     discrete: Any
     """For each column, whether it holds categories."""
 
 
 class Cuts(NamedTuple):
-    """Only what it takes to find the atom of a value; fields as in ``Columns``."""
+    """The fields of ``Columns`` that are needed to find the atom of a value."""
 
     nulls: Any
     cuts: Any
@@ -65,7 +65,7 @@ def _between(stream, first, last, denominator):  # type: ignore[no-untyped-def]
 
 @inlined
 def draw_within(columns, column, atom, stream):  # type: ignore[no-untyped-def]
-    """A value of an atom, each as likely as another."""
+    """A uniform random value of an atom."""
     if atom == columns.nulls[column]:
         return np.nan
     place = columns.starts[column] + atom
@@ -76,8 +76,11 @@ def draw_within(columns, column, atom, stream):  # type: ignore[no-untyped-def]
 
 @inlined
 def draw_any(columns, column, stream):  # type: ignore[no-untyped-def]
-    """A value of the column, each as likely as another; see ``chances`` for null."""
-    if columns.chances[column] > 0 and uniform(stream) < columns.chances[column]:
+    """A uniform random value of the column, or null; see ``null_probabilities``."""
+    if (
+        columns.null_probabilities[column] > 0
+        and uniform(stream) < columns.null_probabilities[column]
+    ):
         return np.nan
     return _between(
         stream, columns.ends[column, 0], columns.ends[column, 1], columns.denominators[column]
@@ -86,7 +89,7 @@ def draw_any(columns, column, stream):  # type: ignore[no-untyped-def]
 
 @inlined
 def draw_between(columns, column, low, high, stream):  # type: ignore[no-untyped-def]
-    """A number of the column between two, which may be off by rounding; each as likely."""
+    """A uniform random number of the column between two bounds, up to rounding."""
     first, last = columns.ends[column, 0], columns.ends[column, 1]
     denominator = columns.denominators[column]
     if denominator == 0:
@@ -99,7 +102,7 @@ def draw_between(columns, column, low, high, stream):  # type: ignore[no-untyped
 
 @inlined
 def atom_of(columns, column, value):  # type: ignore[no-untyped-def]
-    """The atom of a value: its code, or how many cuts are at or below it."""
+    """The atom of a value: its code, or the number of cut points at or below it."""
     if value != value:
         return columns.nulls[column]
     if columns.discrete[column]:
@@ -117,7 +120,7 @@ def atom_of(columns, column, value):  # type: ignore[no-untyped-def]
 
 @kernel
 def draw_table(columns, stream, values):  # type: ignore[no-untyped-def]
-    """Fill a table with values drawn without preference."""
+    """Fill a table with uniform random values."""
     for row in range(values.shape[0]):
         for column in range(values.shape[1]):
             values[row, column] = draw_any(columns, column, stream)
@@ -125,7 +128,7 @@ def draw_table(columns, stream, values):  # type: ignore[no-untyped-def]
 
 @kernel
 def fill_atoms(columns, values, atoms):  # type: ignore[no-untyped-def]
-    """The atom of every value of a table."""
+    """Find the atom of every value of a table."""
     for row in range(values.shape[0]):
         for column in range(values.shape[1]):
             atoms[row, column] = atom_of(columns, column, values[row, column])
@@ -136,14 +139,14 @@ def draw_rows(columns, values, seed, generation, rows, column, shares, out):  # 
     """Candidate values for some rows of one column: by crossover from other rows, or by mutation.
 
     Args:
-        columns: What values the columns have.
+        columns: The values of the columns.
         values: The table.
-        seed: Of the search.
-        generation: Which draw this is.
-        rows: Whose cells.
-        column: Which column.
-        shares: The share of candidates that come from other rows.
-        out: A row for each of ``rows``, a column for each candidate.
+        seed: The seed of the search.
+        generation: The number of the draw.
+        rows: The rows.
+        column: The column.
+        shares: The share of candidates that are values of other rows.
+        out: The candidates, by row and candidate; written.
     """
     stream = np.empty(1, dtype=np.uint64)
     for place in range(rows.size):

@@ -1,4 +1,4 @@
-"""Compiling: what Numba is told of kernels and of their parts."""
+"""Compiling: the decorators of kernels and of their parts, with the options for Numba."""
 
 from __future__ import annotations
 
@@ -18,36 +18,34 @@ _njit: Any = numba.njit  # its stubs do not know all of its options
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """A function that is compiled when it is first called, and runs without Python's lock."""
+    """A function that is compiled at its first call, and runs without Python's global lock."""
     dispatcher = _njit(nogil=True)(function)
-    with suppress(OSError):  # of a source that cannot be read, as in an archive, nothing is kept
+    with suppress(OSError):  # a source that cannot be read, as in an archive, is not cached
         dispatcher._cache = KernelCache(function)
     return dispatcher
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """A part of a kernel, compiled into whatever calls it; it cannot make arrays.
+    """A part of a kernel that is inlined into its callers; it cannot create arrays.
 
-    It does not count references either: what it reads belongs to the caller. With counting, every
-    look at an array of a tuple of arrays was an atomic operation, and a visit to a cell took 530
-    ns instead of 75.
+    It does not count references either: the arrays belong to the caller, and counting would make
+    every access to an array of a tuple an atomic operation.
     """
     return _njit(nogil=True, forceinline=True, _nrt=False)(function)
 
 
 def optional(nothing: Any) -> Callable[[Callable[..., Any]], Any]:
-    """An inlined part that is left out where there is nothing for it to do.
+    """An inlined part that is left out where its first argument is an empty tuple.
 
-    That is where its first argument is an empty tuple instead of a tuple of arrays: what is not
-    called is not compiled either, which takes as long as all the rest.
+    A part that is left out is not compiled either, which saves half of the compilation.
 
     Args:
-        nothing: What is left out gives this.
+        nothing: The result of the part where it is left out.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
         names = ", ".join(inspect.signature(function).parameters)
-        # Numba wants a function with the same parameters.
+        # Numba requires a function with the same parameters.
         empty = eval(f"lambda {names}: {nothing!r}")
 
         def chosen(*arguments: Any) -> Any:
@@ -62,8 +60,8 @@ def optional(nothing: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 def reordered(function: Callable[..., Any]) -> Any:
-    """An inlined part that may add up its numbers in any order, and so several at a time.
+    """An inlined part that may add its numbers in any order, and so several at a time.
 
-    The order depends on the machine, but on nothing else: the same run gives the same sums.
+    The order depends on the processor alone: the same run gives the same sums.
     """
     return _njit(nogil=True, forceinline=True, _nrt=False, fastmath={"nsz", "reassoc"})(function)

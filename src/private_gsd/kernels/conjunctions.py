@@ -1,8 +1,8 @@
-"""Conjunctions: count rows that meet several conditions, 64 rows at a time, and score edits.
+"""Conjunctions: count the rows that satisfy several conditions, and score edits.
 
-A block of rows is turned into bitmaps, one for each category and one for each rank of each numeric
-column (the rows below the r-th smallest value). A query is then the intersection of a few bitmaps,
-so that a row costs a query a 64th of an operation for each of its conditions.
+For counting, a block of rows becomes bitmaps, one for each category and one for each rank of each
+numeric column (the rows below the r-th smallest value). A query is the intersection of a few
+bitmaps, which handles 64 rows in one operation.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from private_gsd.kernels.compiling import inlined, kernel
+from private_gsd.kernels.steps import add_steps, clear_steps
 
 BLOCK_ROWS = 1024
 WORDS = BLOCK_ROWS // 64
@@ -31,21 +32,21 @@ def _popcount(typing_context, word):  # type: ignore[no-untyped-def]  # noqa: AR
 def count_conjunctions(  # type: ignore[no-untyped-def]
     values, discrete, numeric, sizes, category, columns, thresholds, places, starts, counts
 ):
-    """Add to each query the rows that meet it.
+    """Add to each query the number of rows that satisfy it.
 
     Args:
         values: The row matrix.
         discrete: The columns of ``values`` that hold categories.
         numeric: The columns of ``values`` that thresholds are on.
-        sizes: For each discrete column, its number of atoms (the null's among them, as the last),
-            summed over the columns before it; one more than columns.
+        sizes: For each discrete column, the number of atoms of the columns before it, with that of
+            the null as each column's last; one more than columns.
         category: For each query, its category: ``sizes`` of the column plus the atom.
         columns: For each query and condition, the numeric column, by position in ``numeric``.
         thresholds: For each numeric column, all its thresholds in order, one column after the
             other.
         places: For each query and condition, the place of its threshold in ``thresholds``.
         starts: Where each numeric column begins in ``thresholds``; one more than columns.
-        counts: One for each query; added to.
+        counts: The count of each query; added to.
     """
     rows = values.shape[0]
     queries, conditions = columns.shape
@@ -105,10 +106,10 @@ def count_conjunctions(  # type: ignore[no-untyped-def]
 
 
 class Conditions(NamedTuple):
-    """Conjunctions, as edits need them: each condition is a span of one column's atoms.
+    """Conjunctions as edits use them: each condition is a range of one column's atoms.
 
-    An entry is a column within a conjunction. The others of an entry are the other conditions; a
-    conjunction with fewer than the most is filled up with one that is always met.
+    An entry is a column within a conjunction. The others of an entry are the other conditions,
+    padded with conditions that are always satisfied.
     """
 
     starts: Any
@@ -116,15 +117,15 @@ class Conditions(NamedTuple):
     queries: Any
     """For each entry, the query."""
     lows: Any
-    """For each entry, the first atom that meets its condition."""
+    """For each entry, the first atom that satisfies its condition."""
     highs: Any
     """For each entry, the first atom after those that do."""
     others: Any
     """For each entry, the columns of the other conditions."""
     other_lows: Any
-    """For each entry and other, the first atom that meets it."""
+    """For each entry and other condition, the first atom that satisfies it."""
     other_highs: Any
-    """For each entry and other, the first atom after those that do."""
+    """For each entry and other condition, the first atom after those that do."""
     first: Any
     """For each entry, whether it is the first of its conjunction."""
 
@@ -141,25 +142,24 @@ def _others_met(conditions, entry, atoms):  # type: ignore[no-untyped-def]
 
 @inlined
 def score_conjunctions(conditions, weights, targets, counts, atoms, column, size, steps, scores):  # type: ignore[no-untyped-def]
-    """Add to each atom of a column what the row would gain there, were it taken out first.
+    """Add to each atom's score the gain of putting the row there, after taking the row out.
 
     Args:
         conditions: The conjunctions.
-        weights: For each query.
-        targets: For each query.
-        counts: For each query.
-        atoms: The row.
-        column: Which column.
-        size: How many atoms it has.
-        steps: Room for one more number than atoms.
-        scores: For each atom; added to.
+        weights: The weight of each query.
+        targets: The target of each query.
+        counts: The count of each query.
+        atoms: The atoms of the row.
+        column: The column.
+        size: The number of atoms of the column.
+        steps: Workspace for one more number than atoms.
+        scores: The score of each atom; added to.
     """
     begin, end = conditions.starts[column], conditions.starts[column + 1]
     if begin == end:
         return
     current = atoms[column]
-    for atom in range(size + 1):
-        steps[atom] = 0
+    clear_steps(size, steps)
     for entry in range(np.uint64(begin), np.uint64(end)):
         if not _others_met(conditions, entry, atoms):
             continue
@@ -169,15 +169,12 @@ def score_conjunctions(conditions, weights, targets, counts, atoms, column, size
         gain = weights[query] * (2 * (targets[query] - counts[query] + here) - 1)
         steps[np.uint64(low)] += gain
         steps[np.uint64(high)] -= gain
-    total = 0.0
-    for atom in range(np.uint64(size)):
-        total += steps[atom]
-        scores[atom] += total
+    add_steps(size, steps, scores)
 
 
 @inlined
 def count_conjunctions_of(conditions, atoms, counts):  # type: ignore[no-untyped-def]
-    """Count one row."""
+    """Add one row to the counts."""
     for column in range(atoms.size):
         atom = atoms[column]
         for entry in range(conditions.starts[column], conditions.starts[column + 1]):
@@ -191,7 +188,7 @@ def count_conjunctions_of(conditions, atoms, counts):  # type: ignore[no-untyped
 
 @inlined
 def _edit(conditions, weights, targets, counts, atoms, column, atom, make):  # type: ignore[no-untyped-def]
-    """By how much the loss changes with another atom in a column; counted, if it is made."""
+    """The change of the loss with another atom in a column; counted if ``make`` is true."""
     delta = 0.0
     current = atoms[column]
     for entry in range(conditions.starts[column], conditions.starts[column + 1]):
@@ -207,14 +204,14 @@ def _edit(conditions, weights, targets, counts, atoms, column, atom, make):  # t
 
 @inlined
 def delta_conjunctions(conditions, weights, targets, counts, atoms, column, atom):  # type: ignore[no-untyped-def]
-    """By how much the loss changes if the row's atom in a column becomes another."""
+    """The change of the loss if the row gets another atom in a column."""
     return _edit(conditions, weights, targets, counts, atoms, column, atom, False)
 
 
 @inlined
 def apply_conjunctions(conditions, weights, targets, counts, atoms, column, atom):  # type: ignore[no-untyped-def]
-    """Count the row with another atom in a column; returns by how much the loss changes.
+    """Count the row with another atom in a column; returns the change of the loss.
 
-    The row itself is left for the caller to change.
+    The caller changes the row itself.
     """
     return _edit(conditions, weights, targets, counts, atoms, column, atom, True)

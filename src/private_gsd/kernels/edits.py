@@ -1,7 +1,7 @@
-"""Edits: one value of one row replaced, seen by all families of queries at once.
+"""Edits: the effect of replacing one value of one row on the queries of all families.
 
-An edit is scored for many values together, to rounding, and its effect on the loss is then found
-exactly, in whole counts, before it counts.
+The scores of all values of a column are computed at once, up to rounding. The effect of the chosen
+edit on the loss is then computed exactly, from whole counts.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from private_gsd.kernels.predicates import (
     score_clauses,
 )
 from private_gsd.kernels.programs import Clauses
-from private_gsd.kernels.rules import Rules, bar_atoms, ruled_by_number
+from private_gsd.kernels.rules import Rules, bar_atoms, keeps, ruled_by_number
 from private_gsd.kernels.sums import Parts, count_sums_of, edit_sums, is_summed
 
 
 class Problem(NamedTuple):
-    """What does not change in a search."""
+    """The constant part of a search."""
 
     columns: Columns
     tables: Tables
@@ -58,154 +58,164 @@ class Problem(NamedTuple):
     parts: Parts | tuple[()]
     """Sums; an empty tuple where there are none."""
     rules: Rules | tuple[()]
-    """What every row keeps; an empty tuple where there is nothing."""
+    """The rules that every row keeps; an empty tuple where there are none."""
     free: Any
     """The columns that may change."""
     movable: int
-    """How many rows may change, the first ones; all, if there are not so many."""
+    """The number of rows that may change, the first ones; all, if there are fewer."""
     weights: Any
-    """For each query."""
+    """The weight of each query."""
 
 
 class State(NamedTuple):
-    """A table, and how it answers."""
+    """A table and its counts."""
 
     values: Any
     """The table."""
     atoms: Any
     """The atom of each value."""
     targets: Any
-    """For each query, how many rows should answer it."""
+    """For each query, the number of rows that should satisfy it."""
     counts: Any
-    """For each query, how many do."""
+    """For each query, the number of rows that satisfy it."""
     residuals: Any
-    """For the tables, weighted target less weighted count, in all orders."""
+    """For the tables, weighted target minus weighted count, in all orders."""
     pulls: Any
-    """For the halfspaces, what one more row in each gains."""
+    """For each halfspace, the gain of one more row in it."""
 
 
-class Row(NamedTuple):
-    """Room for one row at a time; every thread has its own."""
+class Workspace(NamedTuple):
+    """Arrays that a thread works in, for one row at a time."""
 
     cells: Any
-    """The row's cell in each feature."""
+    """The cell of the row in each feature."""
     products: Any
-    """The row's product with each direction."""
+    """The product of the row with each direction."""
     trial: Any
     """The products after an edit."""
     sums: Any
-    """For each cell of each feature."""
+    """A sum for each cell of each feature."""
     scores: Any
-    """For each atom of the column with the most."""
+    """A score for each atom of the column with the most atoms."""
     steps: Any
-    """One more than that."""
+    """A step for each of these atoms, and one more."""
     slacks: Any
-    """For each direction."""
+    """The slack of each direction."""
     gains: Any
-    """For each direction."""
+    """The gain of each direction."""
     candidates: Any
-    """Values to be tried, and their atoms."""
+    """Candidate values, and their atoms."""
     met: Any
-    """Which predicates the row meets."""
+    """Whether the row satisfies each predicate."""
     numbers: Any
-    """For the program of a comparison."""
+    """Numbers of the program of a comparison."""
     clause_gains: Any
-    """For each entry of the predicates."""
+    """The gain of each entry of the predicates."""
     lines: Any
-    """Slope, offset, gain and operator for each of them."""
+    """Coefficient, offset, gain and operator of each of these entries."""
     order: Any
-    """The columns that may change, in some order."""
+    """The columns that may change, in random order."""
     values: Any
-    """A row as it might be."""
+    """The values of a proposed row."""
     atoms: Any
-    """Its atoms."""
+    """The atoms of the proposed row."""
     stream: Any
-    """Of random numbers."""
+    """The state of a stream of random numbers."""
 
 
 @inlined
-def load_row(problem, state, number, column, row):  # type: ignore[no-untyped-def]
-    """Turn to a row of the table, to edit any of its columns (-1) or only that one."""
-    load_tables(problem.tables, state.atoms[number], row.cells)
+def load_row(problem, state, row, column, workspace):  # type: ignore[no-untyped-def]
+    """Load a row into the workspace, to edit any of its columns (-1) or only the given one."""
+    load_tables(problem.tables, state.atoms[row], workspace.cells)
     load_halfspaces(
         problem.directions,
         problem.columns.discrete,
-        state.values[number],
-        state.atoms[number],
-        row.products,
+        state.values[row],
+        state.atoms[row],
+        workspace.products,
     )
     load_clauses(
-        problem.clauses, state.values[number], state.atoms[number], column, row.numbers, row.met
+        problem.clauses,
+        state.values[row],
+        state.atoms[row],
+        column,
+        workspace.numbers,
+        workspace.met,
     )
 
 
 @kernel
-def count_rows(problem, values, atoms, counts, row):  # type: ignore[no-untyped-def]
-    """Count the rows of a table, for every query that has a kernel; added to ``counts``."""
-    for number in range(values.shape[0]):
-        load_tables(problem.tables, atoms[number], row.cells)
-        count_tables_of(problem.tables, row.cells, counts)
-        count_conjunctions_of(problem.conditions, atoms[number], counts)
+def count_rows(problem, values, atoms, counts, workspace):  # type: ignore[no-untyped-def]
+    """Add the rows of a table to ``counts``, for every query that has a kernel."""
+    for row in range(values.shape[0]):
+        load_tables(problem.tables, atoms[row], workspace.cells)
+        count_tables_of(problem.tables, workspace.cells, counts)
+        count_conjunctions_of(problem.conditions, atoms[row], counts)
         load_halfspaces(
             problem.directions,
             problem.columns.discrete,
-            values[number],
-            atoms[number],
-            row.products,
+            values[row],
+            atoms[row],
+            workspace.products,
         )
-        count_halfspaces_of(problem.directions, row.products, counts)
-        load_clauses(problem.clauses, values[number], atoms[number], -1, row.numbers, row.met)
-        count_clauses_of(problem.clauses, row.met, counts)
-        count_sums_of(problem.parts, values[number], atoms[number], row.numbers, counts)
+        count_halfspaces_of(problem.directions, workspace.products, counts)
+        load_clauses(problem.clauses, values[row], atoms[row], -1, workspace.numbers, workspace.met)
+        count_clauses_of(problem.clauses, workspace.met, counts)
+        count_sums_of(problem.parts, values[row], atoms[row], workspace.numbers, counts)
 
 
 @inlined
-def score_atoms(problem, state, number, column, row):  # type: ignore[no-untyped-def]
-    """What the row would gain in each atom of a column, were it taken out; values aside."""
+def score_atoms(problem, state, row, column, workspace):  # type: ignore[no-untyped-def]
+    """Score each atom of a column by the gain of putting the row there, after taking it out.
+
+    Queries that depend on numbers are left out. Returns the number of atoms.
+    """
     start = problem.columns.starts[column]
     size = problem.columns.starts[column + 1] - start
     for atom in range(np.uint64(size)):
-        row.scores[atom] = problem.columns.barriers[np.uint64(start) + np.uint64(atom)]
-    score_tables(problem.tables, state.residuals, row.cells, column, row.sums, row.scores)
+        workspace.scores[atom] = problem.columns.base_scores[np.uint64(start) + np.uint64(atom)]
+    score_tables(
+        problem.tables, state.residuals, workspace.cells, column, workspace.sums, workspace.scores
+    )
     score_conjunctions(
         problem.conditions,
         problem.weights,
         state.targets,
         state.counts,
-        state.atoms[number],
+        state.atoms[row],
         column,
         size,
-        row.steps,
-        row.scores,
+        workspace.steps,
+        workspace.scores,
     )
     score_clauses(
         problem.clauses,
         problem.weights,
         state.targets,
         state.counts,
-        state.values[number],
-        state.atoms[number],
+        state.values[row],
+        state.atoms[row],
         column,
         size,
-        row.met,
-        row.numbers,
-        row.steps,
-        row.scores,
+        workspace.met,
+        workspace.numbers,
+        workspace.steps,
+        workspace.scores,
     )
     bar_atoms(
         problem.rules,
-        state.values[number],
-        state.atoms[number],
+        state.values[row],
+        state.atoms[row],
         column,
-        row.numbers,
-        row.scores,
+        workspace.numbers,
+        workspace.scores,
     )
     return size
 
 
 @inlined
 def looks_at_values(problem, column):  # type: ignore[no-untyped-def]
-    """Whether any query or rule looks at the numbers in a column, not only at their atoms."""
+    """Whether any query or rule depends on the numbers in a column, not only on their atoms."""
     return (
         problem.directions.queries.size > 0
         or looks_at_number(problem.clauses, column)
@@ -215,106 +225,120 @@ def looks_at_values(problem, column):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _edit_clauses(problem, state, number, column, value, atom, row, make):  # type: ignore[no-untyped-def]
+def is_allowed(problem, state, row, column, value, atom, workspace):  # type: ignore[no-untyped-def]
+    """Whether a row keeps the rules if one of its values is replaced."""
+    return keeps(
+        problem.rules,
+        state.values[row],
+        state.atoms[row],
+        column,
+        value,
+        atom,
+        workspace.numbers,
+    )
+
+
+@inlined
+def _edit_clauses(problem, state, row, column, value, atom, workspace, make):  # type: ignore[no-untyped-def]
     delta = edit_clauses(
         problem.clauses,
         problem.weights,
         state.targets,
         state.counts,
-        state.values[number],
-        state.atoms[number],
+        state.values[row],
+        state.atoms[row],
         column,
         value,
         atom,
-        row.met,
-        row.numbers,
+        workspace.met,
+        workspace.numbers,
         make,
     )
-    return delta + delta_sums(problem, state, number, column, value, atom, row, make)
+    return delta + delta_sums(problem, state, row, column, value, atom, workspace, make)
 
 
 @inlined
-def delta_sums(problem, state, number, column, value, atom, row, make):  # type: ignore[no-untyped-def]
-    """What sums have to say of an edit."""
+def delta_sums(problem, state, row, column, value, atom, workspace, make):  # type: ignore[no-untyped-def]
+    """The change of the loss over the sums by an edit."""
     return edit_sums(
         problem.parts,
         problem.weights,
         state.targets,
         state.counts,
-        state.values[number],
-        state.atoms[number],
+        state.values[row],
+        state.atoms[row],
         column,
         value,
         atom,
-        row.numbers,
+        workspace.numbers,
         make,
     )
 
 
 @inlined
-def _delta_products(problem, state, number, column, value, atom, row):  # type: ignore[no-untyped-def]
-    """What halfspaces have to say; ``row.trial`` holds the products after the edit."""
+def _delta_products(problem, state, row, column, value, atom, workspace):  # type: ignore[no-untyped-def]
+    """The change over the halfspaces; writes the products after the edit to the workspace."""
     return delta_halfspaces(
         problem.directions,
         problem.columns.discrete,
         problem.weights,
         state.targets,
         state.counts,
-        state.values[number],
-        state.atoms[number],
+        state.values[row],
+        state.atoms[row],
         column,
         value,
         atom,
-        row.products,
-        row.trial,
+        workspace.products,
+        workspace.trial,
     )
 
 
 @inlined
-def delta_edit(problem, state, number, column, value, atom, row):  # type: ignore[no-untyped-def]
-    """By how much the loss changes if a value becomes another; the row must have been loaded."""
+def delta_edit(problem, state, row, column, value, atom, workspace):  # type: ignore[no-untyped-def]
+    """The change of the loss if a value is replaced; the row must be loaded."""
     delta = delta_tables(
-        problem.tables, state.targets, state.counts, state.residuals, row.cells, column, atom
+        problem.tables, state.targets, state.counts, state.residuals, workspace.cells, column, atom
     )
     delta += delta_conjunctions(
         problem.conditions,
         problem.weights,
         state.targets,
         state.counts,
-        state.atoms[number],
+        state.atoms[row],
         column,
         atom,
     )
-    delta += _edit_clauses(problem, state, number, column, value, atom, row, False)
-    return delta + _delta_products(problem, state, number, column, value, atom, row)
+    delta += _edit_clauses(problem, state, row, column, value, atom, workspace, False)
+    return delta + _delta_products(problem, state, row, column, value, atom, workspace)
 
 
 @inlined
-def apply_edit(problem, state, number, column, value, atom, row):  # type: ignore[no-untyped-def]
-    """Replace a value; returns by how much the loss changes. The row must have been loaded."""
-    delta = _delta_products(problem, state, number, column, value, atom, row)
+def apply_edit(problem, state, row, column, value, atom, workspace):  # type: ignore[no-untyped-def]
+    """Replace a value; returns the change of the loss. The row must be loaded."""
+    delta = _delta_products(problem, state, row, column, value, atom, workspace)
     apply_halfspaces(
         problem.directions,
         problem.weights,
         state.targets,
         state.counts,
         state.pulls,
-        row.products,
-        row.trial,
+        workspace.products,
+        workspace.trial,
     )
     delta += apply_conjunctions(
         problem.conditions,
         problem.weights,
         state.targets,
         state.counts,
-        state.atoms[number],
+        state.atoms[row],
         column,
         atom,
     )
-    delta += _edit_clauses(problem, state, number, column, value, atom, row, True)
+    delta += _edit_clauses(problem, state, row, column, value, atom, workspace, True)
     delta += apply_tables(
-        problem.tables, state.targets, state.counts, state.residuals, row.cells, column, atom
+        problem.tables, state.targets, state.counts, state.residuals, workspace.cells, column, atom
     )
-    state.atoms[number, column] = atom
-    state.values[number, column] = value
+    state.atoms[row, column] = atom
+    state.values[row, column] = value
     return delta

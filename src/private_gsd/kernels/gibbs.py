@@ -1,7 +1,8 @@
-"""Annealing: sweeps that give each value an alternative by chance, the better the likelier.
+"""Gibbs sweeps: each value is redrawn from its distribution given all others.
 
-Where a search takes the best alternative, here each is taken with a chance that grows with what it
-gains (a heat bath): tables come as often as they deserve, and their answers can be averaged.
+Where the coordinate search takes the best alternative, a Gibbs sweep draws one, with a probability
+that grows with the gain. Tables come up in proportion to their probability, and their answers can
+be averaged.
 """
 
 from __future__ import annotations
@@ -15,91 +16,91 @@ from private_gsd.kernels.compiling import inlined, kernel
 from private_gsd.kernels.edits import apply_edit, load_row, looks_at_values, score_atoms
 from private_gsd.kernels.streams import begin, shuffle, uniform
 
-# Streams of random numbers of a row that is heated; others are those of the search.
-HEATED = 2**53
+# Streams of random numbers of Gibbs sweeps; those below belong to the search.
+GIBBS_STREAMS = 2**53
 
 
-class Forest(NamedTuple):
-    """Which columns rows are drawn along, and how likely two of their atoms are together."""
+class ChowLiuForest(NamedTuple):
+    """A Chow–Liu forest: neighbouring columns, and the log-lifts of their atoms."""
 
     starts: Any
-    """Where each column's neighbours begin; one more than columns."""
+    """The start of each column's neighbours; one more than columns."""
     neighbours: Any
     """The neighbouring columns."""
     places: Any
-    """For each of them, where its lifts begin."""
-    lifts: Any
-    """For each neighbour and its atom, for each atom of the column: the logarithm of how often they
-    come together, to how often they would by chance."""
+    """For each neighbour, the start of its log-lifts."""
+    log_lifts: Any
+    """For each neighbour, its atoms and the atoms of the column: the logarithm of the frequency of
+    both atoms in a row, divided by its value if the columns were independent."""
 
 
 @inlined
-def _draw_atom(size, temperature, row):  # type: ignore[no-untyped-def]
-    """One of the atoms, after ``score_atoms``; -1 if none may be had."""
+def _draw_atom(size, temperature, workspace):  # type: ignore[no-untyped-def]
+    """Draw one of the atoms, after ``score_atoms``; -1 if none is allowed."""
     most = -np.inf
     for atom in range(np.uint64(size)):
-        most = max(most, row.scores[atom])
+        most = max(most, workspace.scores[atom])
     if most == -np.inf:
         return np.int64(-1)
     total = 0.0
     for atom in range(np.uint64(size)):
-        total += np.exp((row.scores[atom] - most) / temperature)
-        row.scores[atom] = total
-    wanted = uniform(row.stream) * total
+        total += np.exp((workspace.scores[atom] - most) / temperature)
+        workspace.scores[atom] = total
+    wanted = uniform(workspace.stream) * total
     for atom in range(size - 1):
-        if wanted < row.scores[np.uint64(atom)]:
+        if wanted < workspace.scores[np.uint64(atom)]:
             return np.int64(atom)
     return np.int64(size - 1)
 
 
 @inlined
-def _add_lifts(forest, atoms, number, column, size, temperature, row):  # type: ignore[no-untyped-def]
-    """Add to the atoms' scores what the neighbouring columns say."""
+def _add_log_lifts(forest, atoms, row, column, size, temperature, workspace):  # type: ignore[no-untyped-def]
+    """Add the log-lifts of the neighbouring columns to the scores of the atoms."""
     for edge in range(forest.starts[column], forest.starts[column + 1]):
-        first = forest.places[edge] + atoms[number, forest.neighbours[edge]] * size
+        first = forest.places[edge] + atoms[row, forest.neighbours[edge]] * size
         for atom in range(np.uint64(size)):
-            row.scores[atom] += temperature * forest.lifts[np.uint64(first) + atom]
+            workspace.scores[atom] += temperature * forest.log_lifts[np.uint64(first) + atom]
 
 
 @kernel
-def anneal(problem, state, rows, seed, generation, temperature, forest, row):  # type: ignore[no-untyped-def]
-    """Give all values of some rows an alternative by chance.
+def gibbs_sweep(problem, state, rows, seed, generation, temperature, forest, workspace):  # type: ignore[no-untyped-def]
+    """Redraw all values of some rows.
 
-    The chance of an atom is in proportion to exp(gain / temperature), where the gain is how much
-    less the loss is with the row there, and the atom's barrier. Columns that queries see by their
-    numbers stay as they are.
+    The probability of an atom is proportional to exp(gain / temperature), where the gain is the
+    fall of the loss by the atom, plus its base score. Columns on whose numbers queries depend stay
+    as they are.
 
     Args:
-        problem: What does not change; barriers are the atoms' chances before anything was asked:
-            their logarithms, times the temperature.
-        state: The table; changed.
-        rows: Which rows, in which order.
-        seed: Of the search.
-        generation: Which sweep this is.
-        temperature: In units of the loss.
-        forest: Which atoms of two columns come together, before anything was asked.
-        row: Room.
+        problem: The constant part of the search; base scores are the logarithms of the atoms'
+            prior probabilities, times the temperature.
+        state: The table and its counts; changed.
+        rows: The rows, in order.
+        seed: The seed of the search.
+        generation: The number of the sweep.
+        temperature: The temperature, in units of the loss.
+        forest: The Chow–Liu forest of the prior distribution of a row.
+        workspace: The workspace of the thread.
 
     Returns:
-        How many values moved, how many edits were scored.
+        The number of values changed, and the number of edits scored.
     """
     moves = edits = 0
     for turn in range(rows.size):
-        number = rows[turn]
-        begin(row.stream, seed, generation, HEATED + number)
-        shuffle(row.stream, row.order)
-        load_row(problem, state, number, -1, row)
-        for place in range(row.order.size):
-            column = row.order[place]
+        row = rows[turn]
+        begin(workspace.stream, seed, generation, GIBBS_STREAMS + row)
+        shuffle(workspace.stream, workspace.order)
+        load_row(problem, state, row, -1, workspace)
+        for place in range(workspace.order.size):
+            column = workspace.order[place]
             if looks_at_values(problem, column):
                 continue
-            size = score_atoms(problem, state, number, column, row)
+            size = score_atoms(problem, state, row, column, workspace)
             edits += size
-            _add_lifts(forest, state.atoms, number, column, size, temperature, row)
-            atom = _draw_atom(size, temperature, row)
-            if atom < 0 or atom == state.atoms[number, column]:
+            _add_log_lifts(forest, state.atoms, row, column, size, temperature, workspace)
+            atom = _draw_atom(size, temperature, workspace)
+            if atom < 0 or atom == state.atoms[row, column]:
                 continue
-            value = draw_within(problem.columns, column, atom, row.stream)
-            apply_edit(problem, state, number, column, value, atom, row)
+            value = draw_within(problem.columns, column, atom, workspace.stream)
+            apply_edit(problem, state, row, column, value, atom, workspace)
             moves += 1
     return moves, edits

@@ -1,7 +1,7 @@
 """Halfspaces: count rows whose product with a direction is at most a threshold, and score edits.
 
-Queries come in blocks, with the coefficients of each dimension side by side, so that one row's dot
-products with a whole block are sums of a few short vectors that stay in the cache.
+Queries come in blocks, with the coefficients of each dimension contiguous: the dot products of one
+row with a whole block are sums of a few short vectors that stay in the cache.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ def count_halfspaces(  # type: ignore[no-untyped-def]
 ):
     """Add to each query the rows in its halfspace.
 
-    Sums are float32 and run over the columns in the order given, discrete ones first, so that every
-    engine agrees to the bit. Four columns are added in one pass: it saves most of the loads and
-    stores of the sums, and was 1.1 to 1.2 times as fast as one column a pass.
+    Sums are float32 and run over the columns in the given order, discrete ones first, so that all
+    engines agree to the bit. Four columns are added in one pass, which saves most of the loads and
+    stores of the sums.
 
     Args:
         categories: For each row and discrete column, the dimension of the one-hot encoding.
@@ -65,16 +65,16 @@ def count_halfspaces(  # type: ignore[no-untyped-def]
 
 
 class Directions(NamedTuple):
-    """Halfspaces, as edits need them."""
+    """Halfspaces as edits use them."""
 
     queries: Any
     """For each halfspace, the query."""
     coefficients: Any
     """For each dimension of the one-hot encoding, the coefficient of each halfspace."""
     thresholds: Any
-    """For each halfspace."""
+    """For each halfspace, the threshold."""
     weights: Any
-    """For each halfspace."""
+    """For each halfspace, the weight."""
     order: Any
     """The columns in the order in which they are summed: discrete ones first."""
     begins: Any
@@ -82,12 +82,12 @@ class Directions(NamedTuple):
     lows: Any
     """For each column, its lower bound."""
     spans: Any
-    """For each column, how far apart its bounds are."""
+    """For each column, its upper bound minus its lower bound."""
 
 
 @inlined
 def _term(directions, discrete, column, value, atom):  # type: ignore[no-untyped-def]
-    """A value's dimension, and what stands there."""
+    """The dimension of a value, and its number there."""
     begin = directions.begins[column]
     if discrete:
         return begin + atom, np.float32(1)
@@ -98,7 +98,7 @@ def _term(directions, discrete, column, value, atom):  # type: ignore[no-untyped
 
 @inlined
 def _products(directions, discrete, values, atoms, column, value, atom, products):  # type: ignore[no-untyped-def]
-    """A row's products with all directions, one of its values replaced; as counting sums them."""
+    """A row's products with all directions, with one value replaced; summed as in counting."""
     queries = np.uint64(products.size)
     for query in range(queries):
         products[query] = 0
@@ -126,7 +126,7 @@ def load_halfspaces(directions, discrete, values, atoms, products):  # type: ign
 
 @inlined
 def count_halfspaces_of(directions, products, counts):  # type: ignore[no-untyped-def]
-    """Count one row, from ``load_halfspaces``."""
+    """Add one row to the counts, after ``load_halfspaces``."""
     for place in range(np.uint64(products.size)):
         if products[place] <= directions.thresholds[place]:
             counts[directions.queries[place]] += 1
@@ -136,18 +136,18 @@ def count_halfspaces_of(directions, products, counts):  # type: ignore[no-untype
 def prepare_halfspaces(  # type: ignore[no-untyped-def]
     directions, discrete, pulls, values, atoms, column, products, slacks, gains
 ):
-    """What each halfspace leaves for one column of a row, and what it gives to be in it.
+    """The slack that each halfspace leaves to a column of a row, and the gain of being inside.
 
     Args:
         directions: The halfspaces.
         discrete: For each column, whether it holds categories.
-        pulls: For each halfspace, what one more row in it gains.
+        pulls: For each halfspace, the gain of one more row in it.
         values: The row.
         atoms: The row's atoms.
-        column: Which column.
+        column: The column.
         products: The row's products.
         slacks: For each halfspace, the most that the column may add; written.
-        gains: For each halfspace, what a row in it gains, were this one taken out; written.
+        gains: For each halfspace, the gain of a row in it, after taking this one out; written.
     """
     dimension, unit = _term(directions, discrete[column], column, values[column], atoms[column])
     coefficients = directions.coefficients[dimension]
@@ -160,10 +160,7 @@ def prepare_halfspaces(  # type: ignore[no-untyped-def]
 
 @reordered
 def score_halfspaces(directions, discrete, column, value, atom, slacks, gains):  # type: ignore[no-untyped-def]
-    """What the row gains with a value, after ``prepare_halfspaces``; to rounding.
-
-    A term costs 0.08 ns when they may be added in any order, and 0.8 ns when not.
-    """
+    """The gain of a value, after ``prepare_halfspaces``, up to rounding."""
     dimension, unit = _term(directions, discrete[column], column, value, atom)
     coefficients = directions.coefficients[dimension]
     total = np.float32(0)
@@ -177,21 +174,21 @@ def score_halfspaces(directions, discrete, column, value, atom, slacks, gains): 
 def delta_halfspaces(  # type: ignore[no-untyped-def]
     directions, discrete, weights, targets, counts, values, atoms, column, value, atom, old, new
 ):
-    """By how much the loss changes if a value of the row becomes another; exactly as counted.
+    """The change of the loss if a value of the row is replaced, exactly as counted.
 
     Args:
         directions: The halfspaces.
         discrete: For each column, whether it holds categories.
-        weights: For each query.
-        targets: For each query.
-        counts: For each query.
+        weights: The weight of each query.
+        targets: The target of each query.
+        counts: The count of each query.
         values: The row.
         atoms: The row's atoms.
-        column: Which column.
-        value: What it becomes.
-        atom: Its atom.
+        column: The column.
+        value: The new value.
+        atom: The atom of the new value.
         old: The row's products, from ``load_halfspaces``.
-        new: Room for the products it would have; written.
+        new: The products after the edit; written.
     """
     if directions.queries.size == 0:
         return 0.0
@@ -208,13 +205,13 @@ def delta_halfspaces(  # type: ignore[no-untyped-def]
 
 @inlined
 def _pull(weight, target, count):  # type: ignore[no-untyped-def]
-    """What one more row gains; kept within what sums of float32 can hold."""
+    """The gain of one more row, clipped to a range that sums of float32 can hold."""
     return np.float32(min(max(weight * (2 * (target - count) - 1), -1e30), 1e30))
 
 
 @kernel
 def fill_pulls(queries, weights, targets, counts, pulls):  # type: ignore[no-untyped-def]
-    """All pulls from the counts."""
+    """Compute all pulls from the counts."""
     for place in range(queries.size):
         query = queries[place]
         pulls[place] = _pull(weights[query], targets[query], counts[query])
@@ -222,7 +219,7 @@ def fill_pulls(queries, weights, targets, counts, pulls):  # type: ignore[no-unt
 
 @inlined
 def apply_halfspaces(directions, weights, targets, counts, pulls, old, new):  # type: ignore[no-untyped-def]
-    """Count the row with the products that ``delta_halfspaces`` left in ``new``."""
+    """Update the counts to the products that ``delta_halfspaces`` wrote to ``new``."""
     for place in range(np.uint64(old.size)):
         threshold = directions.thresholds[place]
         change = np.int64(new[place] <= threshold) - np.int64(old[place] <= threshold)

@@ -1,8 +1,7 @@
-"""Marginals: count rows in tables over several columns' atoms, and score edits of a row.
+"""Marginals: count rows in tables over the atoms of several columns, and score edits.
 
-For scoring, the weighted residuals of a table are kept in as many orders as it has features, with
-each feature innermost once: what every value of a cell would give is then a sum of short pieces of
-contiguous memory.
+For scoring, the weighted residuals of a table are stored once for each of its features, with this
+feature innermost: the gains of all values of a cell are then sums of short contiguous slices.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import numpy as np
 
 from private_gsd.kernels.compiling import inlined, kernel
 
-# Rows of all columns in a block stay in the second-level cache while every table is counted.
+# Number of rows of a block; a block of all columns fits the second-level cache.
 BLOCK_ROWS = 4096
 
 
@@ -22,9 +21,9 @@ def count_tables(atoms, columns, strides, starts, offsets, counts):  # type: ign
     """Add each row to one cell of each table.
 
     Args:
-        atoms: For each column, the atom of each row.
+        atoms: The atom of each column and row.
         columns: The columns of all tables, one table after the other.
-        strides: How far apart neighbouring atoms of that column are in its table.
+        strides: For each of these columns, the stride of its atoms in the table.
         starts: Where each table begins in ``columns`` and ``strides``; one more than tables.
         offsets: Where each table begins in ``counts``.
         counts: The cells of all tables; added to.
@@ -35,7 +34,7 @@ def count_tables(atoms, columns, strides, starts, offsets, counts):  # type: ign
         size = min(BLOCK_ROWS, rows - begin)
         for table in range(starts.size - 1):
             first = starts[table]
-            # One pass a column vectorises; increments in the last pass cannot.
+            # One pass for each column vectorises; the increments do not.
             codes = atoms[columns[first]]
             stride = strides[first]
             offset = offsets[table]
@@ -50,15 +49,15 @@ def count_tables(atoms, columns, strides, starts, offsets, counts):  # type: ign
                 counts[cells[row]] += 1
 
 
-# Sums run over so many cells at once, in registers.
+# Number of cells that are summed at once, in registers.
 LANES = 8
 
 
 class Tables(NamedTuple):
-    """Tables over features, as edits need them.
+    """Tables over features as edits use them.
 
-    An entry is a feature within a table. The others of an entry are the table's other features; a
-    table with fewer than the most is filled up with one whose cell is always 0.
+    An entry is a feature within a table. The others of an entry are the table's other features,
+    padded with a feature whose cell is always 0.
     """
 
     feature_starts: Any
@@ -68,42 +67,42 @@ class Tables(NamedTuple):
     atom_starts: Any
     """Where each feature begins in ``atom_cells``."""
     slots: Any
-    """Where each feature's sums stand, with room for whole lanes; one more than features."""
+    """Where each feature's sums begin, padded to whole lanes; one more than features."""
     entry_starts: Any
     """Where each feature's entries begin; one more than features."""
     weights: Any
     """For each entry, the weight of its table."""
-    totals: Any
-    """For each feature, the weights of its entries together."""
+    weight_sums: Any
+    """For each feature, the sum of the weights of its entries."""
     others: Any
     """For each entry, the other features."""
     bases: Any
     """For each entry, where its order of the table begins in the residuals."""
     strides: Any
-    """For each entry and other, how far its cells are apart in that order."""
+    """For each entry and other feature, the stride of its cells in that order."""
     first: Any
     """For each entry, whether it is the first of its table."""
     queries: Any
     """For each entry, the first query of its table."""
     query_own: Any
-    """For each entry, how far its own cells are apart in the queries."""
+    """For each entry, the stride of its own cells among the queries."""
     query_strides: Any
-    """For each entry and other, how far its cells are apart in the queries."""
+    """For each entry and other feature, the stride of its cells among the queries."""
     orders: Any
-    """For each entry, how many orders its table has, itself among them."""
+    """For each entry, the number of orders of its table."""
     order_bases: Any
     """For each entry and order, where it begins in the residuals."""
     order_own: Any
-    """For each entry and order, how far the entry's own cells are apart."""
+    """For each entry and order, the stride of the entry's own cells."""
     order_strides: Any
-    """For each entry, order and other, how far its cells are apart."""
+    """For each entry, order and other feature, the stride of its cells."""
     sources: Any
     """For each place in the residuals, the query."""
 
 
 @kernel
 def fill_residuals(sources, weights, targets, counts, residuals):  # type: ignore[no-untyped-def]
-    """All residuals from the counts; they are kept within what sums of float32 can hold."""
+    """Compute all residuals from the counts, clipped to a range that sums of float32 can hold."""
     for place in range(sources.size):
         query = sources[place]
         residuals[place] = _kept(weights[query] * (targets[query] - counts[query]))
@@ -116,7 +115,7 @@ def _kept(residual):  # type: ignore[no-untyped-def]
 
 @inlined
 def load_tables(tables, atoms, cells):  # type: ignore[no-untyped-def]
-    """A row's cell in each feature, and the 0 that stands for none."""
+    """Find the cell of a row in each feature; the last cell is the 0 of the padding."""
     for column in range(atoms.size):
         _load_column(tables, column, atoms[column], cells)
     cells[cells.size - 1] = 0
@@ -130,19 +129,18 @@ def _load_column(tables, column, atom, cells):  # type: ignore[no-untyped-def]
 
 @inlined
 def score_tables(tables, residuals, cells, column, sums, scores):  # type: ignore[no-untyped-def]
-    """Add to each atom of a column what the row would gain there, were it taken out first.
+    """Add to each atom's score the gain of putting the row there, after taking the row out.
 
-    Indices are unsigned: Numba would otherwise test each for being negative, and the sums would
-    not vectorise. That and the first other outside of the loop gave 64 ns a cell, not 150 (all
-    pairs of 17 columns).
+    Indices are unsigned: Numba would otherwise test whether each is negative, and the sums would
+    not vectorise. The first of the other features is outside the loop, as most tables have two.
 
     Args:
         tables: The tables.
-        residuals: Weighted target less weighted count, in all orders.
-        cells: The row, from ``load_tables``.
-        column: Which column.
-        sums: Room for sums.
-        scores: For each atom; added to.
+        residuals: Weighted target minus weighted count, in all orders.
+        cells: The cells of the row, from ``load_tables``.
+        column: The column.
+        sums: Workspace for sums.
+        scores: The score of each atom; added to.
     """
     for feature in range(tables.feature_starts[column], tables.feature_starts[column + 1]):
         begin = np.uint64(tables.entry_starts[feature])
@@ -153,7 +151,7 @@ def score_tables(tables, residuals, cells, column, sums, scores):  # type: ignor
         for block in range(np.uint64(tables.slots[feature + 1] - tables.slots[feature]) // lanes):
             a = b = c = d = e = f = g = h = np.float32(0)
             first = np.uint64(block) * lanes
-            weight = tables.totals[feature]
+            weight = tables.weight_sums[feature]
             for entry in range(begin, end):
                 cell = cells[np.uint64(tables.others[entry, 0])]
                 place = np.uint64(tables.bases[entry]) + first
@@ -196,7 +194,7 @@ def score_tables(tables, residuals, cells, column, sums, scores):  # type: ignor
 
 @inlined
 def _query_of(tables, entry, cells):  # type: ignore[no-untyped-def]
-    """The query that the row would answer if its own cell were 0; -1 for none."""
+    """The query that counts the row if its own cell is 0; -1 for none."""
     query = tables.queries[entry]
     for other in range(tables.others.shape[1]):
         cell = cells[np.uint64(tables.others[entry, other])]
@@ -208,7 +206,7 @@ def _query_of(tables, entry, cells):  # type: ignore[no-untyped-def]
 
 @inlined
 def count_tables_of(tables, cells, counts):  # type: ignore[no-untyped-def]
-    """Count one row, from ``load_tables``."""
+    """Add one row to the counts, after ``load_tables``."""
     for feature in range(tables.entry_starts.size - 1):
         cell = cells[feature]
         if cell < 0:
@@ -222,9 +220,9 @@ def count_tables_of(tables, cells, counts):  # type: ignore[no-untyped-def]
 
 @inlined
 def _edit(tables, targets, counts, residuals, cells, column, atom, make):  # type: ignore[no-untyped-def]
-    """By how much the loss changes with another atom in a column; all is kept up, if it is made.
+    """The change of the loss with another atom in a column; the edit is made if ``make`` is true.
 
-    Residuals are made anew of the counts, which are whole, so that no rounding adds up.
+    Residuals are computed from the counts, which are whole, so that no rounding adds up.
     """
     delta = 0.0
     for feature in range(tables.feature_starts[column], tables.feature_starts[column + 1]):
@@ -274,11 +272,11 @@ def _edit(tables, targets, counts, residuals, cells, column, atom, make):  # typ
 
 @inlined
 def delta_tables(tables, targets, counts, residuals, cells, column, atom):  # type: ignore[no-untyped-def]
-    """By how much the loss changes if the row's atom in a column becomes another."""
+    """The change of the loss if the row gets another atom in a column."""
     return _edit(tables, targets, counts, residuals, cells, column, atom, False)
 
 
 @inlined
 def apply_tables(tables, targets, counts, residuals, cells, column, atom):  # type: ignore[no-untyped-def]
-    """Give the row another atom in a column; returns by how much the loss changes."""
+    """Give the row another atom in a column; returns the change of the loss."""
     return _edit(tables, targets, counts, residuals, cells, column, atom, True)

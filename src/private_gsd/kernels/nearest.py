@@ -1,4 +1,4 @@
-"""Nearest: the closest row of another table to each row of one, and donors of values."""
+"""Nearest rows: for each row of a table the nearest row of another table."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from private_gsd.kernels.streams import begin, below
 
 @kernel
 def nearest_rows(rows, others, discrete, distances, places):  # type: ignore[no-untyped-def]
-    """The closest of the others to each row: how far it is, as a mean over the columns, and which.
+    """Find the nearest of the others to each row: its distance, averaged over columns, and number.
 
-    Numbers, which lie between 0 and 1, differ by their difference; values of ``discrete`` columns
-    by 1 or not at all; a null and anything else by 1. A comparison ends when it can no longer be
-    the least.
+    The distance of two numbers, which lie between 0 and 1, is their difference; that of two values
+    of ``discrete`` columns is 0 or 1; that of a null and a value is 1. A comparison ends as soon as
+    the distance is not the least.
     """
     columns = rows.shape[1]
     for row in range(rows.shape[0]):
@@ -44,18 +44,19 @@ def nearest_rows(rows, others, discrete, distances, places):  # type: ignore[no-
 
 @kernel
 def nearest_donors(given, table, columns, discrete, spans, often, seed, out):  # type: ignore[no-untyped-def]
-    """For each given row the nearest one of a table; of equals, any, each as likely as another.
+    """For each given row the nearest row of a table; a random one of those that are equally near.
 
-    Categories and nulls are alike or not; numbers differ by a share of their column's span.
+    The distance of two categories, or of a null and a value, is 0 or 1; that of two numbers is
+    their difference as a share of the column's span.
 
     Args:
-        given: The rows; only some columns count.
+        given: The given rows.
         table: The rows to choose from.
-        columns: The columns that count.
+        columns: The columns that are compared.
         discrete: For each column, whether it holds categories.
-        spans: For each column, its upper bound less its lower one.
-        often: How often a row of the table may be chosen.
-        seed: Of the choice.
+        spans: For each column, its upper bound minus its lower bound.
+        often: The number of times that a row of the table may be chosen.
+        seed: The seed of the choice.
         out: For each given row, the number of a row of the table, or -1; written.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Predicates: edits scored with conditions in SQL, each a program, and rows counted by them."""
+"""Predicates: count the rows that satisfy conditions in SQL, and score edits."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import numpy as np
 from private_gsd.kernels.cells import atom_of
 from private_gsd.kernels.compiling import inlined, kernel, optional
 from private_gsd.kernels.programs import ALL_MET, ALL_MISSED, AS_IS, compares, line_of, met_by
+from private_gsd.kernels.steps import add_steps, clear_steps
 
 
 @optional(False)
 def looks_at_number(clauses, column):  # type: ignore[no-untyped-def]
-    """Whether any predicate looks at the numbers in a column, not only at their atoms."""
+    """Whether any predicate depends on the numbers in a column, not only on their atoms."""
     return clauses.valued_columns[column]
 
 
 @optional(None)
 def load_clauses(clauses, values, atoms, column, numbers, met):  # type: ignore[no-untyped-def]
-    """Which predicates a row meets: all, or those that look at one column."""
+    """Find whether a row satisfies each predicate: all, or those of one column."""
     begin, end = 0, clauses.queries.size
     if column >= 0:
         begin, end = clauses.entry_starts[column], clauses.entry_starts[column + 1]
@@ -28,7 +29,7 @@ def load_clauses(clauses, values, atoms, column, numbers, met):  # type: ignore[
 
 @optional(None)
 def count_clauses_of(clauses, met, counts):  # type: ignore[no-untyped-def]
-    """Count one row, from ``load_clauses``."""
+    """Add one row to the counts, after ``load_clauses``."""
     for predicate in range(clauses.queries.size):
         if met[predicate]:
             counts[clauses.queries[predicate]] += 1
@@ -36,9 +37,10 @@ def count_clauses_of(clauses, met, counts):  # type: ignore[no-untyped-def]
 
 @inlined
 def _is_open(clauses, predicate, values, atoms, column, met, numbers):  # type: ignore[no-untyped-def]
-    """Whether it may depend on a column if a row meets a predicate, the rest being as it is.
+    """Whether another value of a column may change if a row satisfies a predicate.
 
-    If it is met, then also with all leaves of the column missed; else, with all of them met.
+    The result changes at most if all leaves of the column are taken as not satisfied, where the
+    predicate is satisfied, or as satisfied, where it is not.
     """
     if not clauses.rising[predicate]:
         return True
@@ -51,30 +53,30 @@ def _is_open(clauses, predicate, values, atoms, column, met, numbers):  # type: 
 def score_clauses(  # type: ignore[no-untyped-def]
     clauses, weights, targets, counts, values, atoms, column, size, met, numbers, steps, scores
 ):
-    """Add to each atom of a column what the row would gain there, were it taken out first.
+    """Add to each atom's score the gain of putting the row there, after taking the row out.
 
-    What is the same for all atoms is left out, and valued entries are left to ``score_valued``.
+    Gains that are the same for all atoms are left out, and so are entries that depend on numbers;
+    see ``score_valued``.
 
     Args:
         clauses: The predicates.
-        weights: For each query.
-        targets: For each query.
-        counts: For each query.
+        weights: The weight of each query.
+        targets: The target of each query.
+        counts: The count of each query.
         values: The row.
         atoms: The row's atoms.
-        column: Which column.
-        size: How many atoms it has.
-        met: Which predicates the row meets.
-        numbers: Room for a program's numbers.
-        steps: Room for one more number than atoms.
-        scores: For each atom; added to.
+        column: The column.
+        size: The number of atoms of the column.
+        met: Whether the row satisfies each predicate.
+        numbers: Workspace for the numbers of a program.
+        steps: Workspace for one more number than atoms.
+        scores: The score of each atom; added to.
     """
     begin, end = clauses.entry_starts[column], clauses.entry_starts[column + 1]
     if begin == end:
         return
     value = values[column]
-    for atom in range(size + 1):
-        steps[atom] = 0
+    clear_steps(size, steps)
     for entry in range(begin, end):
         predicate = clauses.entries[entry]
         here = met[predicate]
@@ -89,20 +91,17 @@ def score_clauses(  # type: ignore[no-untyped-def]
             if met_by(clauses, predicate, values, atoms, column, value, low, AS_IS, numbers):
                 steps[np.uint64(low)] += gain
                 steps[np.uint64(high)] -= gain
-    total = 0.0
-    for atom in range(np.uint64(size)):
-        total += steps[atom]
-        scores[atom] += total
+    add_steps(size, steps, scores)
 
 
 @inlined
 def _side(clauses, predicate, values, atoms, column, numbers):  # type: ignore[no-untyped-def]
-    """1 if a row meets a predicate just if it meets its leaves of a column, -1 if just if not.
+    """1 if a row satisfies a predicate exactly if it satisfies its leaves of a column, -1 if not.
 
     0 where the column does not matter.
     """
     side = 0
-    for forced in range(2):  # a loop, since each call is compiled in place
+    for forced in range(2):  # a loop, since each call is inlined
         met = met_by(clauses, predicate, values, atoms, column, 0.0, 0, forced, numbers)
         if met:
             side += 1 if forced == ALL_MET else -1
@@ -113,13 +112,13 @@ def _side(clauses, predicate, values, atoms, column, numbers):  # type: ignore[n
 def prepare_valued(  # type: ignore[no-untyped-def]
     clauses, weights, targets, counts, values, atoms, column, met, numbers, gains, lines
 ):
-    """For each valued entry of a column, what meeting it gains, were the row taken out; written.
+    """Compute the gain of satisfying each valued entry of a column, after taking the row out.
 
-    0 where it does not depend on the column whether the row meets it. Entries with a line are put
-    together instead: slope, offset, gain and operator.
+    The gain is 0 where the column does not matter. Entries that are linear in the column become
+    lines instead: coefficient, offset, gain and operator.
 
     Returns:
-        How many lines there are.
+        The number of lines.
     """
     found = 0
     for entry in range(clauses.entry_starts[column], clauses.entry_starts[column + 1]):
@@ -133,8 +132,8 @@ def prepare_valued(  # type: ignore[no-untyped-def]
             if comparison >= 0:
                 side = _side(clauses, predicate, values, atoms, column, numbers)
                 if side != 0:
-                    slope, offset = line_of(clauses, comparison, values, column, numbers)
-                    lines[0, found] = slope
+                    coefficient, offset = line_of(clauses, comparison, values, column, numbers)
+                    lines[0, found] = coefficient
                     lines[1, found] = offset
                     lines[2, found] = gain * side
                     lines[3, found] = clauses.operators[comparison]
@@ -148,7 +147,7 @@ def prepare_valued(  # type: ignore[no-untyped-def]
 def score_valued(  # type: ignore[no-untyped-def]
     clauses, values, atoms, column, value, atom, numbers, gains, lines, found
 ):
-    """What the row gains in valued entries with a value, after ``prepare_valued``."""
+    """The gain of a value over the valued entries, after ``prepare_valued``."""
     total = 0.0
     for line in range(found):
         if compares(np.int64(lines[3, line]), lines[0, line] * value + lines[1, line], 0.0):
@@ -165,9 +164,9 @@ def score_valued(  # type: ignore[no-untyped-def]
 def edit_clauses(  # type: ignore[no-untyped-def]
     clauses, weights, targets, counts, values, atoms, column, value, atom, met, numbers, make
 ):
-    """By how much the loss changes if a value of the row becomes another; counted, if it is made.
+    """The change of the loss if a value of the row is replaced; counted if ``make`` is true.
 
-    The row itself is left for the caller to change; which predicates it meets is not.
+    The caller changes the row itself; ``met`` is updated here.
     """
     delta = 0.0
     for entry in range(clauses.entry_starts[column], clauses.entry_starts[column + 1]):
@@ -185,7 +184,7 @@ def edit_clauses(  # type: ignore[no-untyped-def]
 
 @kernel
 def mark_clauses(clauses, columns, cuts, depth, values, met):  # type: ignore[no-untyped-def]
-    """For each row and predicate, whether the row meets it; see ``count_clauses``."""
+    """Find whether each row satisfies each predicate; see ``count_clauses``."""
     counts = np.zeros(clauses.queries.size, dtype=np.int64)
     for row in range(values.shape[0]):
         counts[:] = 0
@@ -196,15 +195,15 @@ def mark_clauses(clauses, columns, cuts, depth, values, met):  # type: ignore[no
 
 @kernel
 def count_clauses(clauses, columns, cuts, depth, values, counts):  # type: ignore[no-untyped-def]
-    """Add to each predicate the rows that meet it.
+    """Add to each predicate the number of rows that satisfy it.
 
     Args:
         clauses: The predicates.
-        columns: The columns that tests look at.
-        cuts: Where columns are cut.
-        depth: How many numbers a program holds at most.
+        columns: The columns of the tests.
+        cuts: The cut points of the columns.
+        depth: The largest number of numbers of a program.
         values: The row matrix.
-        counts: One for each predicate; added to.
+        counts: The count of each predicate; added to.
     """
     row = np.empty(values.shape[1])
     atoms = np.zeros(values.shape[1], dtype=np.int32)

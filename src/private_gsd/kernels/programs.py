@@ -1,8 +1,8 @@
 """Programs: conditions on a row as small branching programs.
 
-A program is a graph of leaves. Each leaf is a test, which looks up the atom of one column, or a
-comparison of numbers, which runs a postfix program over the row's values; met or not, it says which
-leaf is next, or that the condition is met or not. Few leaves are looked at for most rows.
+A program is a graph of leaves. A leaf is a test, which looks up the atom of one column, or a
+comparison of numbers, which runs a postfix program over the row's values. Its result leads to the
+next leaf, or to the result of the condition. Most rows need few leaves.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from private_gsd.kernels.compiling import inlined
 
 VALUE, CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE, ABSOLUTE, COALESCE = range(8)
 LESS, LESS_EQUAL, MORE, MORE_EQUAL, EQUAL, UNEQUAL = range(6)
-# Where a program may end.
+# The results of a program: the condition is satisfied, or not.
 MET, MISSED = -1, -2
-# What a column's leaves are taken for: as they are, or all met, or all missed.
+# How the leaves of a column are evaluated: as they are, or all as not satisfied or satisfied.
 AS_IS, ALL_MISSED, ALL_MET = -1, 0, 1
 
 
 class Clauses(NamedTuple):
-    """Predicates, as programs, and as edits need them.
+    """Predicates as programs, and as edits use them.
 
-    An entry is a column within a predicate. Where only tests look at the column, an entry has
-    segments: runs of atoms that look the same to the predicate. Where a comparison looks at the
-    number itself, it is valued, and has none.
+    An entry is a column within a predicate. Where only tests depend on the column, an entry has
+    segments: runs of atoms that are the same to the predicate. Where a comparison depends on the
+    number itself, the entry is valued and has no segments.
     """
 
     queries: Any
@@ -34,30 +34,30 @@ class Clauses(NamedTuple):
     roots: Any
     """For each predicate, its first node."""
     nodes: Any
-    """For each node: where to go if its leaf is missed, and if it is met; the column of a test, or,
-    below 0, the comparison; where the test's table begins."""
+    """For each node: the next node if its leaf is not satisfied, and if it is; the column of a
+    test, or, below 0, the comparison; where the table of the test begins."""
     tables: Any
-    """For each test and atom, whether it is met."""
+    """For each test and atom, whether the atom satisfies the test."""
     operators: Any
-    """For each comparison, how it compares."""
+    """For each comparison, its operator."""
     number_starts: Any
     """For each comparison, where its numbers' program begins; one more than comparisons."""
     number_codes: Any
-    """For each step of numbers, what it does."""
+    """For each step of numbers, its operation."""
     number_columns: Any
     """For each step of numbers, the column."""
     constants: Any
     """For each step of numbers, the constant, or the factor of the column's value."""
     compared: Any
-    """For each comparison and column, whether it looks at the column."""
+    """For each comparison and column, whether the comparison depends on the column."""
     entry_starts: Any
     """Where each column's entries begin; one more than columns."""
     entries: Any
     """For each entry, the predicate."""
     valued: Any
-    """For each entry, whether the number itself counts."""
+    """For each entry, whether the predicate depends on the number itself."""
     rising: Any
-    """For each predicate, whether it is met all the more, the more of its leaves are."""
+    """For each predicate, whether it is monotone in its leaves."""
     segment_starts: Any
     """Where each entry's segments begin; one more than entries."""
     firsts: Any
@@ -65,14 +65,14 @@ class Clauses(NamedTuple):
     lasts: Any
     """For each segment, the first atom after it."""
     lines: Any
-    """For each entry, the comparison that alone looks at the column and is linear in it, or -1."""
+    """For each entry, the only comparison that depends on the column, if it is linear, or -1."""
     valued_columns: Any
     """For each column, whether any of its entries is valued."""
 
 
 @inlined
-def _reckon(clauses, comparison, values, column, value, numbers):  # type: ignore[no-untyped-def]
-    """The two numbers that a comparison compares, as the first two of ``numbers``."""
+def _run_numbers(clauses, comparison, values, column, value, numbers):  # type: ignore[no-untyped-def]
+    """Compute both sides of a comparison, as the first two of ``numbers``."""
     top = 0
     for step in range(clauses.number_starts[comparison], clauses.number_starts[comparison + 1]):
         code = clauses.number_codes[step]
@@ -96,7 +96,7 @@ def _reckon(clauses, comparison, values, column, value, numbers):  # type: ignor
             elif code == MULTIPLY:
                 left = left * right
             elif code == DIVIDE:
-                # By zero, as ``divided`` has it.
+                # Division by zero, as in ``divided``.
                 by_zero = np.nan if left == 0 else left * np.inf
                 left = left / right if right != 0 else by_zero
             elif left != left:
@@ -106,7 +106,7 @@ def _reckon(clauses, comparison, values, column, value, numbers):  # type: ignor
 
 @inlined
 def compares(operator, left, right):  # type: ignore[no-untyped-def]
-    """Whether two numbers compare so; not where one is null."""
+    """Whether two numbers satisfy a comparison; false where one is null."""
     if operator == LESS:
         return left < right
     if operator == LESS_EQUAL:
@@ -122,38 +122,38 @@ def compares(operator, left, right):  # type: ignore[no-untyped-def]
 
 @inlined
 def _holds(clauses, comparison, values, column, value, numbers):  # type: ignore[no-untyped-def]
-    """Whether a comparison holds for a row, one of its values replaced; not so where null is."""
-    _reckon(clauses, comparison, values, column, value, numbers)
+    """Whether a comparison holds for a row with one value replaced; false where one is null."""
+    _run_numbers(clauses, comparison, values, column, value, numbers)
     return compares(clauses.operators[comparison], numbers[0], numbers[1])
 
 
 @inlined
 def line_of(clauses, comparison, values, column, numbers):  # type: ignore[no-untyped-def]
-    """Left less right, as slope and offset of a line over one column; for linear comparisons."""
-    slope = offset = 0.0
-    for point in range(2):  # a loop, since each call is compiled in place
-        _reckon(clauses, comparison, values, column, np.float64(point), numbers)
+    """Left minus right of a linear comparison, as coefficient and offset over one column."""
+    coefficient = offset = 0.0
+    for point in range(2):  # a loop, since each call is inlined
+        _run_numbers(clauses, comparison, values, column, np.float64(point), numbers)
         difference = numbers[0] - numbers[1]
         if point == 0:
             offset = difference
-        slope = difference - offset
-    return slope, offset
+        coefficient = difference - offset
+    return coefficient, offset
 
 
 @inlined
 def met_by(clauses, predicate, values, atoms, column, value, atom, forced, numbers):  # type: ignore[no-untyped-def]
-    """Whether a row meets a predicate, one of its values replaced.
+    """Whether a row satisfies a predicate, with one of its values replaced.
 
     Args:
         clauses: The predicates.
-        predicate: Which.
+        predicate: The number of the predicate.
         values: The row.
-        atoms: Its atoms.
+        atoms: The atoms of the row.
         column: The column whose value is replaced, or -1.
-        value: By what.
-        atom: By which atom.
-        forced: What leaves that look at the column are taken for instead.
-        numbers: Room.
+        value: The new value.
+        atom: The atom of the new value.
+        forced: ``AS_IS``, or the result of all leaves that depend on the column.
+        numbers: Workspace for the numbers of a program.
     """
     node = np.int64(clauses.roots[predicate])
     while node >= 0:

@@ -1,6 +1,6 @@
-"""Rules: which values a row may have beside its others, and rows drawn and changed within them.
+"""Rules: the values that a row may have, and random rows and changes that keep the rules.
 
-Every row that these kernels are given keeps all rules, and every row that they leave does.
+All rows that these kernels get keep all rules, and so do all rows that they produce.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from private_gsd.kernels.streams import begin, below, uniform
 
 
 class Rules(NamedTuple):
-    """Rules, as programs that each row meets, and the columns that they tie together."""
+    """Rules as programs that each row satisfies, and the columns that they link."""
 
     clauses: Clauses
-    """The rules; an entry of a column is a rule that looks at it."""
+    """The rules; an entry of a column is a rule that depends on it."""
     tied: Any
-    """The columns that any rule looks at, and that may change."""
+    """The columns that any rule depends on, and that may change."""
     block_starts: Any
     """Where each block's columns begin; one more than blocks."""
     block_columns: Any
-    """For each block, columns that are changed together."""
+    """For each block, columns that change at the same time."""
 
 
 @inlined
 def _met_all(clauses, values, atoms, column, value, atom, numbers):  # type: ignore[no-untyped-def]
-    """Whether a row keeps all rules of a column (or all there are), one of its values replaced."""
+    """Whether a row with one value replaced keeps all rules of a column, or with -1 all rules."""
     begin_at, end = 0, clauses.roots.size
     if column >= 0:
         begin_at, end = clauses.entry_starts[column], clauses.entry_starts[column + 1]
@@ -61,13 +61,13 @@ def keeps(rules, values, atoms, column, value, atom, numbers):  # type: ignore[n
 
 @optional(False)
 def ruled_by_number(rules, column):  # type: ignore[no-untyped-def]
-    """Whether any rule looks at the numbers in a column, not only at their atoms."""
+    """Whether any rule depends on the numbers in a column, not only on their atoms."""
     return rules.clauses.valued_columns[column]
 
 
 @optional(None)
 def bar_atoms(rules, values, atoms, column, numbers, scores):  # type: ignore[no-untyped-def]
-    """Score atoms that break a rule at minus infinity; rules that look at numbers aside."""
+    """Set the scores of atoms that break a rule to minus infinity, for rules on atoms alone."""
     clauses = rules.clauses
     for entry in range(clauses.entry_starts[column], clauses.entry_starts[column + 1]):
         if clauses.valued[entry]:
@@ -82,7 +82,7 @@ def bar_atoms(rules, values, atoms, column, numbers, scores):  # type: ignore[no
 
 @inlined
 def _fresh(rules, columns, values, atoms, column, stream, numbers):  # type: ignore[no-untyped-def]
-    """A value for a column, of those that rules with a line leave it, each as likely as another.
+    """A uniform random value of a column among those that linear rules allow.
 
     Other rules may still forbid it.
     """
@@ -94,45 +94,48 @@ def _fresh(rules, columns, values, atoms, column, stream, numbers):  # type: ign
             continue
         rule = clauses.entries[entry]
         free = must = True
-        for forced in range(2):  # a loop, since each call is compiled in place
+        for forced in range(2):  # a loop, since each call is inlined
             met = met_by(clauses, rule, values, atoms, column, 0.0, 0, forced, numbers)
             free &= met
             if forced == ALL_MET:
                 must = met
         if free:
             continue
-        slope, offset = line_of(clauses, comparison, values, column, numbers)
-        if slope == 0 or slope != slope or offset != offset:
+        coefficient, offset = line_of(clauses, comparison, values, column, numbers)
+        if coefficient == 0 or coefficient != coefficient or offset != offset:
             continue
-        edge = -offset / slope
+        edge = -offset / coefficient
         operator = clauses.operators[comparison]
         below_edge = (operator == LESS) | (operator == LESS_EQUAL)
         above_edge = (operator == MORE) | (operator == MORE_EQUAL)
         if operator == (EQUAL if must else UNEQUAL):
             low, high = max(low, edge), min(high, edge)
         elif below_edge | above_edge:
-            # Which side of the edge is allowed: turned by a falling line, and by a rule that is
-            # kept where the comparison does not hold.
-            if (below_edge != (slope < 0)) == must:
+            # The allowed side of the edge depends on the sign of the coefficient, and on whether
+            # the rule requires or forbids the comparison.
+            if (below_edge != (coefficient < 0)) == must:
                 high = min(high, edge)
             else:
                 low = max(low, edge)
     if low == -np.inf and high == np.inf:
         return draw_any(columns, column, stream)
-    if columns.chances[column] > 0 and uniform(stream) < columns.chances[column]:
+    if (
+        columns.null_probabilities[column] > 0
+        and uniform(stream) < columns.null_probabilities[column]
+    ):
         return np.nan
     return draw_between(columns, column, low, high, stream)
 
 
 @optional(0.0)
 def draw_ruled(rules, columns, values, atoms, column, stream, numbers):  # type: ignore[no-untyped-def]
-    """A fresh value for a column that rules look at, likely to be allowed."""
+    """A random value for a column that rules depend on, likely to be allowed."""
     return _fresh(rules, columns, values, atoms, column, stream, numbers)
 
 
 @inlined
 def _redraw(rules, columns, values, atoms, column, stream, numbers):  # type: ignore[no-untyped-def]
-    """Give a column of a row a fresh value that keeps the rules, if one is met with soon."""
+    """Redraw a column of a row within the rules, in a few attempts; whether one succeeded."""
     size = columns.starts[column + 1] - columns.starts[column]
     first = below(stream, size)
     for attempt in range(min(size, 16) if columns.discrete[column] else 4):
@@ -153,18 +156,18 @@ def _redraw(rules, columns, values, atoms, column, stream, numbers):  # type: ig
 def scatter(rules, columns, pool, rounds, seed, number, values, numbers):  # type: ignore[no-untyped-def]
     """Fill a table with rows that keep the rules.
 
-    Each begins as a row of a pool, which does. Then its values are drawn anew, one after the other,
-    each among those that are allowed beside the others.
+    Each row begins as a row of a pool. Then its values are redrawn in turn, each among those that
+    the rules allow beside the others.
 
     Args:
         rules: The rules.
-        columns: What values the columns have.
+        columns: The values of the columns.
         pool: Rows that keep the rules.
-        rounds: How often each value is drawn anew.
-        seed: Of the search.
-        number: Which table this is.
+        rounds: The number of times that each value is redrawn.
+        seed: The seed of the search.
+        number: The number of the table.
         values: The table; written.
-        numbers: Room.
+        numbers: Workspace for the numbers of a program.
     """
     stream = np.empty(1, dtype=np.uint64)
     atoms = np.empty(values.shape[1], dtype=np.int32)
@@ -185,20 +188,20 @@ def scatter(rules, columns, pool, rounds, seed, number, values, numbers):  # typ
 
 @inlined
 def propose_block(rules, columns, state, number, values, atoms, stream, numbers):  # type: ignore[no-untyped-def]
-    """Change some columns of a row together: from another row, or afresh and then mended.
+    """Propose to change some columns of a row at once: from another row, or at random.
 
     Args:
         rules: The rules.
-        columns: What values the columns have.
+        columns: The values of the columns.
         state: The table.
         number: The row.
-        values: The row as it might be; written.
-        atoms: Its atoms; written.
-        stream: Of random numbers.
-        numbers: Room.
+        values: The proposed row; written.
+        atoms: The atoms of the proposed row; written.
+        stream: The stream of random numbers.
+        numbers: Workspace for the numbers of a program.
 
     Returns:
-        The block, or -1 if nothing came of it.
+        The block, or -1 if no allowed row was found.
     """
     for column in range(values.size):
         values[column] = state.values[number, column]
@@ -230,7 +233,7 @@ def propose_block(rules, columns, state, number, values, atoms, stream, numbers)
 
 @kernel
 def mark_broken(rules, values, atoms, numbers, broken):  # type: ignore[no-untyped-def]
-    """For each row of a table and each rule, whether the row breaks it; written."""
+    """Find whether each row of a table breaks each rule."""
     for row in range(values.shape[0]):
         for rule in range(rules.clauses.roots.size):
             broken[row, rule] = not met_by(

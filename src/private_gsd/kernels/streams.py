@@ -1,8 +1,8 @@
-"""Draws: random numbers from a state of one word, so that any place can have a stream of its own.
+"""Streams of random numbers, each with a state of one word.
 
-A stream is begun from a seed and two numbers (a sweep and a row, say): what is drawn there does not
-depend on what was drawn elsewhere before, nor on which thread does it. The generator is SplitMix64.
-It drives the search and nothing that privacy rests on.
+A stream begins from a seed and two numbers, such as a sweep and a row. Its numbers do not depend on
+other streams, nor on the thread. The generator is SplitMix64. It is used for the search only, never
+for privacy.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def begin(stream, seed, first, second):  # type: ignore[no-untyped-def]
 
 @inlined
 def uniform(stream):  # type: ignore[no-untyped-def]
-    """A number in [0, 1), of 53 random bits."""
+    """A uniform random number in [0, 1), of 53 random bits."""
     stream[0] += _STEP
     return np.float64(_mixed(stream[0]) >> np.uint64(11)) * 2.0**-53
 
 
 @inlined
 def below(stream, bound):  # type: ignore[no-untyped-def]
-    """A whole number from 0 to ``bound`` - 1."""
+    """A uniform random whole number from 0 to ``bound`` - 1."""
     return np.int64(uniform(stream) * np.float64(bound))
 
 
@@ -54,13 +54,13 @@ def shuffle(stream, items):  # type: ignore[no-untyped-def]
 
 @kernel
 def begin_stream(seed, first, second, stream):  # type: ignore[no-untyped-def]
-    """``begin``, for those who are not compiled."""
+    """Set a stream to its beginning; ``begin`` for callers in Python."""
     begin(stream, seed, first, second)
 
 
 @kernel
 def permute(seed, first, second, out):  # type: ignore[no-untyped-def]
-    """The numbers from 0 on, in random order."""
+    """Fill an array with the numbers from 0 on, in random order."""
     stream = np.empty(1, dtype=np.uint64)
     begin(stream, seed, first, second)
     for place in range(out.size):

@@ -1,7 +1,8 @@
-"""Sums: of numbers over the rows that meet a condition, counted in whole steps, and edited.
+"""Sums of numbers over the rows that satisfy a condition, in whole steps, and the effect of edits.
 
-A query is a few parts. A part gives a row so many steps if the row meets its condition: a constant,
-or a constant times the step that a column's value is at. All numbers are whole.
+A query is a sum of parts. The contribution of a row to a part is 0 unless the row satisfies the
+part's condition; else it is a constant, or a constant times the step of a column's value. All
+numbers are whole.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from private_gsd.kernels.programs import AS_IS, Clauses, met_by
 
 
 class Parts(NamedTuple):
-    """The parts of all sums; those of a query stand together."""
+    """The parts of all sums; those of a query are contiguous."""
 
     clauses: Clauses
-    """Their conditions; a part whose column is null never meets its own."""
+    """The conditions of the parts; a row whose column is null satisfies none of its parts."""
     factors: Any
-    """For each part, how often it counts."""
+    """For each part, its factor."""
     columns: Any
-    """For each part, the column whose step it is multiplied with, or -1."""
+    """For each part, the column whose step is multiplied by the factor, or -1."""
     lows: Any
     """For each column, where its steps begin."""
     steps: Any
@@ -31,7 +32,7 @@ class Parts(NamedTuple):
 
 @inlined
 def _given(parts, part, values, atoms, column, value, atom, numbers):  # type: ignore[no-untyped-def]
-    """What a part gives a row, one of its values replaced."""
+    """The contribution of a row to a part, with one of its values replaced."""
     if not met_by(parts.clauses, part, values, atoms, column, value, atom, AS_IS, numbers):
         return 0
     own = parts.columns[part]
@@ -45,13 +46,13 @@ def _given(parts, part, values, atoms, column, value, atom, numbers):  # type: i
 
 @optional(False)
 def is_summed(parts, column):  # type: ignore[no-untyped-def]
-    """Whether any sum looks at a column."""
+    """Whether any sum depends on a column."""
     return parts.clauses.entry_starts[column + 1] > parts.clauses.entry_starts[column]
 
 
 @optional(None)
 def count_sums_of(parts, values, atoms, numbers, counts):  # type: ignore[no-untyped-def]
-    """Count one row."""
+    """Add one row to the counts."""
     for part in range(parts.factors.size):
         query = parts.clauses.queries[part]
         counts[query] += _given(parts, part, values, atoms, -1, 0.0, 0, numbers)
@@ -61,9 +62,9 @@ def count_sums_of(parts, values, atoms, numbers, counts):  # type: ignore[no-unt
 def edit_sums(  # type: ignore[no-untyped-def]
     parts, weights, targets, counts, values, atoms, column, value, atom, numbers, make
 ):
-    """By how much the loss changes if a value of the row becomes another; counted, if it is made.
+    """The change of the loss if a value of the row is replaced; counted if ``make`` is true.
 
-    The row itself is left for the caller to change.
+    The caller changes the row itself.
     """
     clauses = parts.clauses
     delta = 0.0
@@ -71,7 +72,7 @@ def edit_sums(  # type: ignore[no-untyped-def]
     begin, end = clauses.entry_starts[column], clauses.entry_starts[column + 1]
     for entry in range(begin, end):
         part = clauses.entries[entry]
-        for step in range(2):  # before and after; a loop, since each call is compiled in place
+        for step in range(2):  # before and after; a loop, since each call is inlined
             trial = value if step == 1 else values[column]
             place = atom if step == 1 else np.int64(atoms[column])
             given = _given(parts, part, values, atoms, column, trial, place, numbers)
@@ -90,7 +91,7 @@ def edit_sums(  # type: ignore[no-untyped-def]
 
 @kernel
 def count_sums(parts, values, atoms, numbers, counts):  # type: ignore[no-untyped-def]
-    """Count the rows of a table; added to ``counts``, one for each query."""
+    """Add the rows of a table to ``counts``, one count for each query."""
     for row in range(values.shape[0]):
         for part in range(parts.factors.size):
             query = parts.clauses.queries[part]

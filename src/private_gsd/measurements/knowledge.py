@@ -73,6 +73,19 @@ class Knowledge:
             f"Knowledge({', '.join(f'{name}={value!r}' for name, value in given.items() if value)})"
         )
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Knowledge):
+            return NotImplemented
+        mine, theirs = self.external_measurements, other.external_measurements
+        return (
+            self.to_dict() == other.to_dict()
+            and len(mine) == len(theirs)
+            and all(one is another for one, another in zip(mine, theirs, strict=True))
+        )
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self.public_counts.items()), self.derived_statistics))
+
     def __bool__(self) -> bool:
         return bool(self.public_counts or self.derived_statistics or self.external_measurements)
 
@@ -162,10 +175,10 @@ class KnowledgeOf:
         """What was taken for known beside our measurements; ε does not cover it."""
         external = self.external
         return {
-            "public_totals": dict(self.knowledge.public_counts),
-            "outside_groups": 0 if external is None else external.workload.num_groups,
-            "outside_private": None if external is None else external.private,
-            "derived": list(self.knowledge.derived_statistics),
+            "public_counts": dict(self.knowledge.public_counts),
+            "external_groups": 0 if external is None else external.workload.num_groups,
+            "external_private": None if external is None else external.private,
+            "derived_statistics": list(self.knowledge.derived_statistics),
         }
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from private_gsd.kernels.cells import Columns, draw_table
 from private_gsd.kernels.streams import begin_stream
-from private_gsd.projection.layout import starts_of
 from private_gsd.schema import Discrete, Real
+from private_gsd.workloads.starts import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,30 +24,30 @@ _TABLES = 2**61  # streams of random numbers that are no row's
 
 def columns_of(schema: Schema, cuts: Sequence[NDArray[np.float64]]) -> Columns:
     """The columns' atoms, where each is cut at the given numbers, in order."""
-    firsts, lasts, chances = [], [], []
+    firsts, lasts, null_probabilities = [], [], []
     for column, edges in zip(schema, cuts, strict=True):
         first, last = _atoms(column, edges)
-        chances.append(1 / (np.sum(first <= last) + 1) if column.nullable else 0.0)
+        null_probabilities.append(1 / (np.sum(first <= last) + 1) if column.nullable else 0.0)
         firsts.append(np.append(first, [0.0] * column.nullable))
         lasts.append(np.append(last, [0.0] * column.nullable))
     sizes = [len(each) for each in firsts]
-    together = np.concatenate(firsts), np.concatenate(lasts)
+    ends_of_atoms = np.concatenate(firsts), np.concatenate(lasts)
     denominators = np.array([_denominator(column) for column in schema])
     ends = np.array([column.bounds for column in schema])
     grid = denominators > 0
     ends[grid] = np.rint(ends[grid] * denominators[grid, None])
     return Columns(
         starts=starts_of(sizes),
-        firsts=together[0],
-        lasts=together[1],
-        barriers=np.where(together[0] <= together[1], 0.0, -np.inf),
+        firsts=ends_of_atoms[0],
+        lasts=ends_of_atoms[1],
+        base_scores=np.where(ends_of_atoms[0] <= ends_of_atoms[1], 0.0, -np.inf),
         denominators=denominators,
         nulls=np.array(
             [size - 1 if c.nullable else -1 for c, size in zip(schema, sizes, strict=True)],
             dtype=np.int64,
         ),
         ends=ends,
-        chances=np.array(chances),
+        null_probabilities=np.array(null_probabilities),
         cuts=np.concatenate([np.empty(0), *cuts]),
         cut_starts=starts_of([len(each) for each in cuts]),
         discrete=np.array([isinstance(column, Discrete) for column in schema]),

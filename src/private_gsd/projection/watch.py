@@ -1,10 +1,10 @@
-"""Watching a search: progress for whoever wants it, and reasons to stop early."""
+"""Watching a projection: it reports progress, keeps a history, and stops where it should."""
 
 from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -12,25 +12,25 @@ from typing import Literal
 
 from private_gsd.errors import ProjectionError
 from private_gsd.system.interruptions import raising_handler
+from private_gsd.system.progress import Progress, ignore
 
-Reason = Literal["converged", "generations", "time", "callback", "interrupted"]
+Reason = Literal["converged", "generations", "time", "stopped", "interrupted"]
 
-# Kernels are called for about so long at a time: in between, an interruption is heard.
+# Length of one call of a kernel: interruptions are handled between calls.
 SLICE_SECONDS = 0.05
+# Least time between two reports within a generation.
 REPORT_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
-class Progress:
-    """Where a search stands.
+class SearchState:
+    """The state of a search after a generation.
 
     Attributes:
-        generation: How many generations are done.
-        loss: The loss. While islands are fitted, their mean, which is more than what they have
-            together; those not begun count as random tables do. While answers are denoised, that
-            of the tables whose mean is taken or of the kinds of rows, in weights of their own.
-        edits: How many edits were scored.
-        seconds: Since the search began; compiling aside.
+        generation: The number of generations so far.
+        loss: The loss.
+        edits: The number of edits scored so far.
+        seconds: Time since the search began, without compilation.
     """
 
     generation: int
@@ -38,17 +38,9 @@ class Progress:
     edits: int
     seconds: float
 
-    @property
-    def edits_a_second(self) -> float:
-        """How many edits are scored in a second."""
-        return self.edits / self.seconds if self.seconds > 0 else 0.0
-
-
-Callback = Callable[[Progress], object]
-
 
 class Stopped(Exception):  # noqa: N818
-    """Raised within a search to end it early; the table is whole."""
+    """Raised within a search to end it early; the table is complete at that moment."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason)
@@ -56,55 +48,68 @@ class Stopped(Exception):  # noqa: N818
 
 
 class Watch:
-    """Tells the callback how a search goes on, and the search when to stop.
+    """Reports the progress of a projection, and stops the projection early.
 
     Args:
-        unit: What a loss in the kernels' measure is multiplied with.
-        seconds: How long the search may take.
-        callback: Told of progress; if it returns true, the search stops.
+        unit: The factor from a loss in the kernels' measure to the loss in the history.
+        seconds: The time limit; None for no limit.
+        progress: Called with the progress; if it returns true, the projection stops.
+        what: The name of the work in reports.
+        total: The number of steps of the work, where it is known.
 
     Attributes:
-        interrupted: Whether Ctrl-C was heard.
-        compile_seconds: How long compiling took.
-        edits: How many edits were scored.
-        history: Where the search stood after each generation.
+        interrupted: Whether Ctrl-C was pressed.
+        compile_seconds: The time that compilation took.
+        edits: The number of edits scored so far.
+        history: The state of the search after each generation.
     """
 
-    def __init__(self, unit: float, seconds: float | None, callback: Callback | None) -> None:
-        if callback is not None and not callable(callback):
-            raise ProjectionError(f"callback must be a function, not {callback!r}")
-        self.unit = unit
+    def __init__(
+        self,
+        unit: float = 1.0,
+        seconds: float | None = None,
+        progress: Progress = ignore,
+        *,
+        what: str = "searching",
+        total: int | None = None,
+    ) -> None:
+        if not callable(progress):
+            raise ProjectionError(f"progress must be a function, not {progress!r}")
+        self._unit = unit
         self._limit = seconds
-        self._callback = callback
+        self._progress = progress
+        self._what = what
+        self._total = total
         self._begin = time.perf_counter()
         self._reported = -REPORT_SECONDS
         self._raises = True
         self.interrupted = False
         self.compile_seconds = 0.0
         self.edits = 0
-        self.history: list[Progress] = []
+        self.history: list[SearchState] = []
 
     @property
     def seconds(self) -> float:
-        """Since the search began, compiling aside."""
+        """Time since the search began, without compilation."""
         return time.perf_counter() - self._begin - self.compile_seconds
 
     @contextmanager
     def compiling(self) -> Iterator[None]:
-        """What is done within is not part of the search's time."""
+        """The time within this block counts as compilation."""
         begin = time.perf_counter()
         yield
         self.compile_seconds += time.perf_counter() - begin
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Let Ctrl-C stop the search at the next look, and a second one at once.
+        """Handle Ctrl-C: the first stops the search at its next check, the second at once.
 
-        So it is where KeyboardInterrupt would be raised: in the main thread, unless somebody else
-        already listens. An exception could come at any moment, also when a table is torn.
+        The handler is installed where KeyboardInterrupt would be raised: in the main thread, unless
+        another handler is set. An exception could otherwise be raised at any moment, even while an
+        edit is half made.
 
-        What is heard after the last look stops no search: ``interrupted`` says so, and whoever
-        listened must look at it when all is done. A signal that comes later raises as usual.
+        An interruption after the last check stops no search. ``interrupted`` is true then, and the
+        caller must look at it at the end. Later signals raise KeyboardInterrupt as usual.
         """
 
         raising = raising_handler()
@@ -112,7 +117,7 @@ class Watch:
             yield
             return
 
-        def hear(number: int, frame: FrameType | None) -> None:
+        def handle(number: int, frame: FrameType | None) -> None:
             second, self.interrupted = self.interrupted, True
             if second and self._raises:
                 self._raises = False  # once, so that nothing keeps the handler from coming back
@@ -120,47 +125,60 @@ class Watch:
 
         try:
             try:
-                signal.signal(signal.SIGINT, hear)
+                signal.signal(signal.SIGINT, handle)
                 yield
             finally:
                 self._raises = False
         finally:
             signal.signal(signal.SIGINT, raising)
 
-    def look(self) -> None:
-        """Stop if somebody wants it, or time is up."""
+    def check(self) -> None:
+        """Raise ``Stopped`` after an interruption or when the time limit is reached."""
         if self.interrupted:
             raise Stopped("interrupted")
         if self._limit is not None and self.seconds >= self._limit:
             raise Stopped("time")
 
-    def report(self, generation: int, loss: float, *, whole: bool) -> None:
-        """Tell of progress, and look.
+    def report(self, generation: int, what: str | None = None) -> None:
+        """Report progress within a generation, if the last report is long enough ago, and check.
 
         Args:
-            generation: How many generations are done.
-            loss: The loss, in the kernels' measure.
-            whole: Whether a generation has just ended; in between, reports are rarer.
+            generation: The number of generations so far.
+            what: The name of the work; that of the watch by default.
         """
         seconds = self.seconds
-        if whole or seconds - self._reported >= REPORT_SECONDS:
-            self._reported = seconds
-            progress = Progress(generation, max(loss, 0.0) * self.unit, self.edits, seconds)
-            if whole:
-                self.history.append(progress)
-            if self._callback is not None and self._callback(progress):
-                raise Stopped("callback")
-        self.look()
+        if seconds - self._reported >= REPORT_SECONDS:
+            self._call(generation, seconds, what or self._what)
+        self.check()
+
+    def record(self, generation: int, loss: float) -> None:
+        """Add the state after a generation to the history, report progress, and check.
+
+        Args:
+            generation: The number of generations so far.
+            loss: The loss, in the kernels' measure.
+        """
+        seconds = self.seconds
+        state = SearchState(generation, max(loss, 0.0) * self._unit, self.edits, seconds)
+        self.history.append(state)
+        self._call(generation, seconds, self._what)
+        self.check()
+
+    def _call(self, generation: int, seconds: float, what: str) -> None:
+        self._reported = seconds
+        total = self._total if what == self._what else None
+        if self._progress(what, generation, total):
+            raise Stopped("stopped")
 
 
 class Slices:
-    """Cuts work into calls of a length that is short to wait for; the first are the shortest."""
+    """Divides work into calls of about ``SLICE_SECONDS`` each; the first calls are shorter."""
 
     def __init__(self) -> None:
         self._size = 1
 
     def of(self, total: int) -> Iterator[slice]:
-        """Slices of some items; how long a caller has one tells how long the next should be."""
+        """Slices of ``total`` items; the time that one takes sets the length of the next."""
         begin = 0
         while begin < total:
             end = min(begin + self._size, total)

@@ -191,7 +191,7 @@ def project(
         seed=seed,
         start=start,
         threads=threads,
-        callback=lambda now: progress("searching", now.generation, None),
+        progress=progress,
     )
     if found.reason == "interrupted":
         raise KeyboardInterrupt

@@ -108,7 +108,7 @@ def fill_columns(
             seed=seed,
             start=everyone,
             threads=threads,
-            callback=lambda now: progress("searching", now.generation, None),
+            progress=progress,
             fixed=names,
             movable=len(start),
         )

@@ -175,10 +175,9 @@ class Synthesizer:
                 done, and how much there is.
         """
         check_dataset(dataset, on_invalid, insecure_noise_seed)
-        stated = self._stated()
+        stated, folder = self._stated(), _free_folder(release, ledger)
         account = stated.account(ledger, dataset, create_ledger=create_ledger)
         choices = Choices(stated, account)
-        folder = _free_folder(release, ledger)
         source = open_source(data, stated.schema)
         with shown(progress) as report:
             target = choices.target(source.count() if choices.public else None)
@@ -255,7 +254,7 @@ class Synthesizer:
             dataset: The name of the dataset in the ledger.
         """
         stated = self._stated()
-        choices = Choices(stated, stated.account(ledger, dataset, create_ledger=True))
+        choices = Choices(stated, stated.account(ledger, dataset))
         n_records = choices.expected(data, expected_records)
         return choices.forecast(n_records, guessed=expected_records is not None)
 
@@ -407,7 +406,7 @@ def _free_folder(release: str | Path | None, ledger: str | Path | None) -> Path 
         return None
     folder = Path(release)
     Release(folder).check_free()
-    if ledger is not None and folder.resolve() in Path(ledger).resolve().parents:
+    if isinstance(ledger, str | Path) and folder.resolve() in Path(ledger).resolve().parents:
         raise LedgerError(
             f"{ledger}: is in the release, and would be published with it; put it elsewhere"
         )

@@ -62,17 +62,17 @@ def publish(path: Path, content: bytes, before: Before) -> None:
     move(pending, path)
 
 
-def recover(path: Path, kept_at: Callable[[str], int]) -> None:
+def recover(path: Path, committed_at: Callable[[str], int]) -> None:
     """After a death in ``publish``: show what was taken down, throw away what was not.
 
     Args:
         path: The file.
-        kept_at: By a digest, when that was taken down: a number that grows, or 0 for never.
+        committed_at: By a digest, when that was taken down: a number that grows, or 0 for never.
     """
     pending = _pending(path)
     if pending.exists():
-        seen = kept_at(digest_of(path)) if path.exists() else 0
-        if kept_at(digest_of(pending)) > seen:
+        seen = committed_at(digest_of(path)) if path.exists() else 0
+        if committed_at(digest_of(pending)) > seen:
             move(pending, path)
         else:
             pending.unlink()

@@ -147,7 +147,7 @@ def test_secrets_are_shown_and_kept_nowhere(postgres: str, tmp_path: Path) -> No
     uri = f"postgresql://postgres:{SECRET}@/postgres?host={host}&application_name=x"
     query = PostgresQuery(uri, "SELECT * FROM people")
     folder = tmp_path / "release"
-    synth = Synthesizer(SCHEMA, 1.0, rows=20, release=folder).fit(query)
+    synth = Synthesizer(SCHEMA, 1.0, rows=20).fit(query, release=folder)
     source = open_source(query, SCHEMA)
     shown = [repr(query), str(query), query.name, repr(source), source.name, repr(synth)]
     shown += [path.read_bytes().decode("latin-1") for path in tmp_path.rglob("*") if path.is_file()]

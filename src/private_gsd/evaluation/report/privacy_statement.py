@@ -168,7 +168,7 @@ def _percent(share: float) -> str:
 def _claims(claims: dict[str, Any]) -> list[Markup]:
     """What was used beside the measurements of this release."""
     parts = []
-    counts = claims.get("public_totals") or {}
+    counts = claims.get("public_counts") or {}
     if counts:
         parts.append(
             paragraph(
@@ -177,11 +177,11 @@ def _claims(claims: dict[str, Any]) -> list[Markup]:
             )
         )
         rows = [(condition, f"{number:,}") for condition, number in counts.items()]
-        parts.append(wide_table("Public counts", ("condition", "rows"), rows))
-    groups = claims.get("outside_groups") or 0
+        parts.append(wide_table("Public counts", ("condition", "records"), rows))
+    groups = claims.get("external_groups") or 0
     if groups:
         text = f"External measurements of {groups:,} query groups were used too. "
-        if claims.get("outside_private") is True:
+        if claims.get("external_private") is True:
             text += (
                 "Whoever supplied them declares them to be private, which nobody has checked here. "
                 "Whatever guarantee they have is outside this ledger, and the one above does not "
@@ -190,11 +190,11 @@ def _claims(claims: dict[str, Any]) -> list[Markup]:
         else:
             text += "Whoever supplied them declares them to be NOT private."
         parts.append(paragraph(text))
-    if claims.get("derived"):
+    if claims.get("derived_statistics"):
         parts.append(
             paragraph(
                 "Derived statistics, which follow from the measurements and cost nothing: ",
-                "; ".join(claims["derived"]),
+                "; ".join(claims["derived_statistics"]),
             )
         )
     return parts

@@ -11,7 +11,7 @@ from private_gsd.projection.baselines.optional import gradients
 from private_gsd.projection.baselines.products import too_many_products
 from private_gsd.projection.baselines.settings import check_settings
 from private_gsd.projection.protocol import Projection, Projector, require_served
-from private_gsd.workloads import Marginals
+from private_gsd.system.progress import Progress, ignore
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.projection.atoms import Atoms
-    from private_gsd.projection.watch import Callback
     from private_gsd.workloads import Workload
 
 
@@ -54,7 +53,7 @@ class Mixing(Projector):
     def check(self, workload: Workload) -> None:
         """Refuse all but marginals."""
         gradients(self.name)
-        require_served(self.name, workload, (Marginals,))
+        require_served(self.name, workload, ("tables",))
 
     def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
         """Why there would be too many products."""
@@ -68,7 +67,7 @@ class Mixing(Projector):
         seed: int = 0,
         start: NDArray[np.float64] | None = None,  # noqa: ARG002
         threads: int | None = None,  # noqa: ARG002
-        callback: Callback | None = None,
+        progress: Progress = ignore,
     ) -> Projection:
         """Fit the mixture anew, whatever the start, and draw rows; JAX chooses the threads."""
         tools = gradients(self.name)
@@ -84,5 +83,5 @@ class Mixing(Projector):
             learning_rate=self.learning_rate,
             rows=rows,
             seed=seed,
-            callback=callback,
+            progress=progress,
         )

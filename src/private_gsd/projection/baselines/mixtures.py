@@ -20,15 +20,14 @@ from private_gsd.projection.baselines.drawing import draw_places
 from private_gsd.projection.baselines.products import Layout, ProductQueries, product_answers
 from private_gsd.projection.protocol import Projection, checked, require_finite, require_served
 from private_gsd.projection.watch import Reason, Stopped, Watch
-from private_gsd.workloads import Marginals
-from private_gsd.workloads.tables import tables_asked
+from private_gsd.workloads.layout import tables_asked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.projection.baselines.optional import Gradients
-    from private_gsd.projection.watch import Callback
+    from private_gsd.system.progress import Progress
 
 # From JAX's NumPy, parameters and what stays.
 Logits = Callable[[Any, Any, Any], Any]
@@ -49,7 +48,7 @@ def fit_mixture(
     learning_rate: float,
     rows: int,
     seed: int,
-    callback: Callback | None,
+    progress: Progress,
 ) -> Projection:
     """Fit a mixture and draw rows from it.
 
@@ -65,11 +64,11 @@ def fit_mixture(
         learning_rate: Of Adam.
         rows: How many rows to draw.
         seed: Of everything.
-        callback: Told of progress.
+        progress: Called with the progress.
     """
     rows, seed = checked(measurements, rows, seed)
-    require_served(name, measurements.workload, (Marginals,))
-    watch = Watch(1.0, None, callback)
+    require_served(name, measurements.workload, ("tables",))
+    watch = Watch(progress=progress, what="fitting", total=2 * iterations)
     tables = tables_asked(measurements.workload)
     atoms = Atoms.of(measurements.workload.schema, tables)
     queries = ProductQueries(atoms, tables, mixtures)
@@ -88,10 +87,10 @@ def fit_mixture(
                 state, losses = steps(state, fixed, queries.layout, targets, length)
                 done += length
                 loss = require_finite(name, float(losses[-1]), learning_rate)
-                watch.report(2 * done, loss, whole=True)
+                watch.record(2 * done, loss)
         except Stopped as stopped:
             reason = stopped.reason
-    if watch.interrupted:  # perhaps after the last look
+    if watch.interrupted:  # perhaps after the last check
         reason = "interrupted"
     rng = np.random.default_rng(seed)
     drawn = draw_atoms(atoms, np.asarray(chances_of(state[0], fixed)), rows, rng)

@@ -26,8 +26,8 @@ from private_gsd.projection.baselines.optional import gradients, graphical_model
 from private_gsd.projection.baselines.settings import check_settings
 from private_gsd.projection.protocol import Projection, Projector, checked, require_served
 from private_gsd.projection.watch import Reason, Stopped, Watch
-from private_gsd.workloads import Marginals
-from private_gsd.workloads.tables import Asked, tables_asked
+from private_gsd.system.progress import Progress, ignore
+from private_gsd.workloads.layout import Asked, tables_asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.measurements.measurements import Measurements
-    from private_gsd.projection.watch import Callback
     from private_gsd.workloads import Workload
 
 # Threads of one process take turns with NumPy's global random numbers.
@@ -101,7 +100,7 @@ class PGM(Projector):
     def check(self, workload: Workload) -> None:
         """Refuse all but marginals."""
         graphical_models(self.name)
-        require_served(self.name, workload, (Marginals,))
+        require_served(self.name, workload, ("tables",))
 
     def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:
         """Why the model would be too large."""
@@ -129,7 +128,7 @@ class PGM(Projector):
         seed: int = 0,
         start: NDArray[np.float64] | None = None,  # noqa: ARG002
         threads: int | None = None,  # noqa: ARG002
-        callback: Callback | None = None,
+        progress: Progress = ignore,
     ) -> Projection:
         """Estimate the model anew, whatever the start, and draw rows; JAX chooses the threads."""
         rows, seed = checked(measurements, rows, seed)
@@ -140,7 +139,7 @@ class PGM(Projector):
             raise WorkloadError(
                 f"{reason}. Measure fewer marginals, or adaptively, or use another projector"
             )
-        watch = Watch(1.0, None, callback)
+        watch = Watch(progress=progress, what="fitting", total=self.iterations)
         tables = tables_asked(measurements.workload)
         atoms = Atoms.of(measurements.workload.schema, tables)
         with gradients(self.name).jax.enable_x64(True):
@@ -161,27 +160,27 @@ class PGM(Projector):
         loss_of = mbi.marginal_loss.from_linear_measurements(asked, domain)
         loss, done = float("nan"), 0
 
-        def tell(marginals: Any) -> None:
+        def report(marginals: Any) -> None:
             nonlocal loss, done
             done += AT_ONCE
             loss = float(loss_of(marginals))
             if not math.isfinite(loss):
                 raise ProjectionError(f"the loss of the projector {self.name!r} is {loss}")
-            watch.report(done, loss, whole=True)
+            watch.record(done, loss)
 
-        def estimate(iterations: int, callback: Any) -> Any:
+        def estimate(iterations: int, report: Any) -> Any:
             return mbi.estimation.MirrorDescent().estimate(
-                domain, loss_of, measurements.n_records, iters=iterations, callback_fn=callback
+                domain, loss_of, measurements.n_records, iters=iterations, callback_fn=report
             )
 
         why: Reason = "generations"
         with watch.listening():
             try:
-                model = estimate(self.iterations, tell)
+                model = estimate(self.iterations, report)
             except Stopped as stopped:
                 why = stopped.reason
                 model = estimate(done, None)
-        if watch.interrupted:  # perhaps after the last look
+        if watch.interrupted:  # perhaps after the last check
             why = "interrupted"
         with _seeded(seed):
             drawn = model.synthetic_data(rows).to_dict()

@@ -34,19 +34,18 @@ from private_gsd.projection.protocol import (
     require_served,
 )
 from private_gsd.projection.watch import Reason, Stopped, Watch
-from private_gsd.workloads import Conjunctions, Halfspaces, Marginals
+from private_gsd.system.progress import Progress, ignore
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.projection.baselines.optional import Gradients
-    from private_gsd.projection.watch import Callback
     from private_gsd.workloads import Workload
 
     Matrix = NDArray[np.float64]
 
-SERVED = (Marginals, Conjunctions, Halfspaces)
+SERVED = ("tables", "conjunctions", "halfspaces")
 FIRST_TEMPERATURE = 2.0
 # Steps between two words about them.
 AT_ONCE = 25
@@ -104,14 +103,14 @@ class RAPPlusPlus(Projector):
         seed: int = 0,
         start: Matrix | None = None,
         threads: int | None = None,  # noqa: ARG002
-        callback: Callback | None = None,
+        progress: Progress = ignore,
     ) -> Projection:
         """Anneal relaxed rows, from the start's or random ones; JAX chooses the threads."""
         rows, seed = checked(measurements, rows, seed)
         self.check(measurements.workload)
         tools = gradients(self.name)
         points = min(rows, self.points)
-        watch = Watch(1.0, None, callback)
+        watch = Watch(progress=progress, what="fitting")
         relaxation = Relaxation(tools, measurements.workload, points)
         targets = measurements.shares[relaxation.queries].astype(np.float32)
         asked = Asked(relaxation.asked, targets, relaxation.weights)
@@ -135,12 +134,12 @@ class RAPPlusPlus(Projector):
                         steps += int(done)
                         loss = require_finite(self.name, float(value), self.learning_rate)
                         small = float(norm) <= self.gradient
-                        watch.report(steps, loss, whole=True)
+                        watch.record(steps, loss)
                     if not small:
                         reason = "generations"
             except Stopped as stopped:
                 reason = stopped.reason
-        if watch.interrupted:  # perhaps after the last look
+        if watch.interrupted:  # perhaps after the last check
             reason = "interrupted"
         matrix = relaxation.round(found, rows, np.random.default_rng(seed))
         return Projection(matrix, loss, reason, steps, watch.seconds)

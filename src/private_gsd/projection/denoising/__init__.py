@@ -1,1 +1,1 @@
-"""Denoising: what noisy answers most likely were before the noise, by the measurements alone."""
+"""Denoising: estimates of the answers before the noise, from the measurements alone."""

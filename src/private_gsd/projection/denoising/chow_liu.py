@@ -1,8 +1,8 @@
-"""Forests: the columns that hang together most, so that rows can be drawn along them.
+"""Chow–Liu forests: trees over the columns that maximise their mutual information.
 
-Of all pairs of columns those that share most (their mutual information) are joined, as long as
-there is no circle (Chow and Liu's tree, without its weak branches). A row drawn along the forest
-has in common with the tables it was read off what neighbours have, and what follows from it.
+Of all pairs of columns those with the largest mutual information are joined, as long as there is no
+cycle (Chow and Liu, 1968), and edges with little mutual information are left out. Rows drawn along
+the forest have the joint distribution of neighbouring columns, and what follows from it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from private_gsd.kernels.gibbs import Forest
+from private_gsd.kernels.gibbs import ChowLiuForest
+from private_gsd.workloads.starts import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,110 +22,114 @@ if TYPE_CHECKING:
 
     Atoms = NDArray[np.int32]
 
-# Neighbours share at least so many nats.
-LEAST_SHARED = 0.02
-# What a cell has beside the rows that are in it.
-PSEUDO = 0.5
-# Columns with more cells than this together stay apart.
+# Least mutual information of neighbours, in nats.
+LEAST_INFORMATION = 0.02
+# Pseudo-count of a cell in log-lifts.
+PSEUDO_COUNT = 0.5
+# Largest number of cells of an edge's table; columns with more are not joined.
 MOST_CELLS = 2**20
 
 
 class Edge(NamedTuple):
-    """Two columns, and how many nats they share."""
+    """Two columns, and their mutual information in nats."""
 
-    shared: float
+    information: float
     left: int
     right: int
 
 
-class Trees:
-    """Which columns pairs join."""
+class SpanningForest:
+    """A forest that grows edge by edge."""
 
     def __init__(self) -> None:
-        self._tree: dict[int, int] = {}
+        self._parents: dict[int, int] = {}
 
     def _root(self, column: int) -> int:
-        while column in self._tree:
-            column = self._tree[column]
+        while column in self._parents:
+            column = self._parents[column]
         return column
 
-    def apart(self, pair: tuple[int, ...]) -> bool:
-        """Whether a pair's columns are in different trees: it would not close a cycle."""
+    def joins(self, pair: tuple[int, ...]) -> bool:
+        """Whether an edge would join two trees: it would not close a cycle."""
         return self._root(pair[0]) != self._root(pair[1])
 
-    def join(self, pair: tuple[int, ...]) -> bool:
-        """Join a pair's trees; whether they were two."""
-        if not self.apart(pair):
+    def add(self, pair: tuple[int, ...]) -> bool:
+        """Add an edge, unless it would close a cycle; whether it was added."""
+        if not self.joins(pair):
             return False
-        self._tree[self._root(pair[0])] = self._root(pair[1])
+        self._parents[self._root(pair[0])] = self._root(pair[1])
         return True
 
 
-def no_forest(columns: int) -> Forest:
-    """Every column by itself."""
+def chow_liu_forest(
+    atoms: Atoms, sizes: NDArray[np.int64], columns: Sequence[int]
+) -> ChowLiuForest:
+    """The Chow–Liu forest of a table.
+
+    Args:
+        atoms: The atom of each row and column.
+        sizes: The number of atoms of each column.
+        columns: The columns that may be joined.
+    """
+    edges = []
+    for left, right in itertools.combinations(columns, 2):
+        if sizes[left] * sizes[right] <= MOST_CELLS:
+            information = _mutual_information(_counts(atoms, sizes, left, right))
+            if information >= LEAST_INFORMATION:
+                edges.append(Edge(information, left, right))
+    chosen = spanning(edges)
+    log_lifts = [_log_lifts(_counts(atoms, sizes, edge.left, edge.right)) for edge in chosen]
+    return laid_out(len(sizes), list(zip(chosen, log_lifts, strict=True)))
+
+
+def empty_forest(columns: int) -> ChowLiuForest:
+    """A forest without edges."""
     return laid_out(columns, [])
 
 
-def forest_of(atoms: Atoms, sizes: NDArray[np.int64], known: Sequence[int]) -> Forest:
-    """The columns that hang together most in a table.
-
-    Args:
-        atoms: For each row and column.
-        sizes: How many atoms each column has.
-        known: The columns that may be joined.
-    """
-    edges = []
-    for left, right in itertools.combinations(known, 2):
-        if sizes[left] * sizes[right] <= MOST_CELLS:
-            shared = _shared(_together(atoms, sizes, left, right))
-            if shared >= LEAST_SHARED:
-                edges.append(Edge(shared, left, right))
-    kept = spanning(edges)
-    lifts = [(edge, _lifts(_together(atoms, sizes, edge.left, edge.right))) for edge in kept]
-    return laid_out(len(sizes), lifts)
-
-
 def spanning(edges: Sequence[Edge]) -> list[Edge]:
-    """Those that share most, without a circle."""
-    trees = Trees()
-    return [edge for edge in sorted(edges, reverse=True) if trees.join((edge.left, edge.right))]
+    """The edges of a spanning forest with the largest mutual information."""
+    forest = SpanningForest()
+    return [edge for edge in sorted(edges, reverse=True) if forest.add((edge.left, edge.right))]
 
 
-def _together(atoms: Atoms, sizes: NDArray[np.int64], left: int, right: int) -> NDArray[np.float64]:
-    """How many rows have each two atoms."""
+def laid_out(columns: int, edges: Sequence[tuple[Edge, NDArray[np.float64]]]) -> ChowLiuForest:
+    """The arrays of a forest: each column's neighbours, and log-lifts with its atoms innermost."""
+    by_column: list[list[tuple[int, NDArray[np.float64]]]] = [[] for _ in range(columns)]
+    for edge, log_lifts in edges:
+        by_column[edge.left].append((edge.right, log_lifts.T))
+        by_column[edge.right].append((edge.left, log_lifts))
+    neighbours = [each for mine in by_column for each in mine]
+    return ChowLiuForest(
+        starts=starts_of([len(mine) for mine in by_column]),
+        neighbours=np.array([neighbour for neighbour, _ in neighbours], dtype=np.int64),
+        places=starts_of([log_lifts.size for _, log_lifts in neighbours])[:-1],
+        log_lifts=np.concatenate(
+            [np.zeros(0), *(log_lifts.ravel() for _, log_lifts in neighbours)]
+        ),
+    )
+
+
+def _counts(atoms: Atoms, sizes: NDArray[np.int64], left: int, right: int) -> NDArray[np.float64]:
+    """The number of rows with each two atoms of two columns."""
     cells = atoms[:, left] * sizes[right] + atoms[:, right]
     found = np.bincount(cells, minlength=sizes[left] * sizes[right]).astype(np.float64)
     return found.reshape(sizes[left], sizes[right])
 
 
-def _by_chance(found: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How many there would be if the columns did not hang together."""
-    return np.asarray(np.outer(found.sum(axis=1), found.sum(axis=0)) / found.sum())
+def _independent(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The expected counts if the columns were independent."""
+    return np.asarray(np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum())
 
 
-def _shared(found: NDArray[np.float64]) -> float:
-    """Mutual information, less what rows that do not hang together seem to have (Miller, Madow)."""
-    some = found > 0
-    seen = (found[some] * np.log(found[some] / _by_chance(found)[some])).sum()
+def _mutual_information(counts: NDArray[np.float64]) -> float:
+    """The mutual information of two columns, with Miller and Madow's correction of its bias."""
+    some = counts > 0
+    seen = (counts[some] * np.log(counts[some] / _independent(counts)[some])).sum()
     freedom = some.sum() - some.any(axis=1).sum() - some.any(axis=0).sum() + 1
-    return float((seen - freedom / 2) / found.sum())
+    return float((seen - freedom / 2) / counts.sum())
 
 
-def _lifts(found: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(np.log((found + PSEUDO) / (_by_chance(found) + PSEUDO)))
-
-
-def laid_out(columns: int, edges: Sequence[tuple[Edge, NDArray[np.float64]]]) -> Forest:
-    """As the kernel reads it: each column's neighbours, and lifts with its own atoms inmost."""
-    beside: list[list[tuple[int, NDArray[np.float64]]]] = [[] for _ in range(columns)]
-    for edge, lifts in edges:
-        beside[edge.left].append((edge.right, lifts.T))
-        beside[edge.right].append((edge.left, lifts))
-    together = [each for mine in beside for each in mine]
-    sizes = [lifts.size for _, lifts in together]
-    return Forest(
-        starts=np.cumsum([0, *(len(mine) for mine in beside)]),
-        neighbours=np.array([neighbour for neighbour, _ in together], dtype=np.int64),
-        places=np.cumsum([0, *sizes])[:-1],
-        lifts=np.concatenate([np.zeros(0), *(lifts.ravel() for _, lifts in together)]),
-    )
+def _log_lifts(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The logarithms of the counts over those of independent columns."""
+    return np.asarray(np.log((counts + PSEUDO_COUNT) / (_independent(counts) + PSEUDO_COUNT)))

@@ -1,8 +1,8 @@
-"""Chains: tables at a temperature, whose answers are averaged.
+"""Gibbs sampler: chains of tables, whose mean answers are the posterior means of the answers.
 
-The chance of a table is that of its rows, times exp(-misfit / 2), where the misfit counts each
-squared residual by the inverse of its variance. Rows are drawn from the table's own columns one by
-one (whatever hangs together must be asked for by the answers), or along a forest of columns.
+The probability of a table is that of its rows, times exp(-χ² / 2), where χ² is the sum of squared
+residuals over their variances. The rows are drawn from the table's own columns, independently
+(dependence must come from the answers) or along a Chow–Liu forest of columns.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.kernels.gibbs import anneal
+from private_gsd.kernels.gibbs import gibbs_sweep
 from private_gsd.kernels.streams import permute
-from private_gsd.projection.denoising.chow_liu import forest_of, no_forest
+from private_gsd.projection.denoising.chow_liu import chow_liu_forest, empty_forest
 from private_gsd.projection.objective import Objective
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.kernels.edits import State
-    from private_gsd.kernels.gibbs import Forest
+    from private_gsd.kernels.gibbs import ChowLiuForest
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.projection.watch import Watch
     from private_gsd.workloads import Workload
@@ -31,29 +31,34 @@ if TYPE_CHECKING:
     Shares = NDArray[np.float64]
     Matrix = NDArray[np.float64]
 
-# So many chains, whatever the number of threads.
+# Number of chains, whatever the number of threads.
 CHAINS = 2
-# Sweeps until the beginning is forgotten, and sweeps that the mean is taken of. With 60 and 20 of
-# them, errors on real data were the same within 2 %.
-SETTLING = 15
-WARM_SETTLING = 5  # where tables were drawn before
-KEPT = 10
-# What an atom has beside the rows that are in it, when the chance of the next is reckoned.
-PSEUDO = 0.5
-ORDERS = 2**62 + 2**40  # streams of random numbers that are no row's
+# Number of burn-in sweeps, from random tables and from tables of an earlier sampler.
+BURN_IN = 15
+WARM_BURN_IN = 5
+# Number of sweeps of each chain that the means are taken of.
+SAMPLES = 10
+# Pseudo-count of an atom in the distribution of its column.
+PSEUDO_COUNT = 0.5
+# Least number of uniform random rows that prior distributions are estimated from.
+UNIFORM_ROWS = 10_000
+ORDERS = 2**62 + 2**40  # streams of random numbers for the order of the rows
 
 
-class Chains:
-    """Tables that answer about as was measured.
+class GibbsSampler:
+    """Chains of tables that answer about as was measured.
 
     Args:
-        measured: What is to be answered; scales say how closely.
-        rows: How many rows each table has.
-        seed: Of the search.
-        known: For each column, whether its distribution is learned; others stay without
-            preference.
-        forest: Along which columns rows are drawn; none by default.
-        start: Tables to begin with; random ones by default.
+        measured: The targets; their scales are the tolerances.
+        rows: The number of rows of each table.
+        seed: The seed of the search.
+        learned: For each column, whether its distribution is learned; others stay uniform.
+        forest: The Chow–Liu forest of the rows' prior distribution; none by default.
+        start: The first tables of the chains; random tables by default.
+
+    Attributes:
+        states: The current table of each chain.
+        means: The mean answers, as shares.
     """
 
     def __init__(
@@ -61,8 +66,8 @@ class Chains:
         measured: Measurements,
         rows: int,
         seed: int,
-        known: NDArray[np.bool_],
-        forest: Forest | None = None,
+        learned: NDArray[np.bool_],
+        forest: ChowLiuForest | None = None,
         start: Sequence[Matrix] = (),
     ) -> None:
         self._objective = Objective(measured, "inverse-variance")
@@ -71,62 +76,65 @@ class Chains:
             int(word >> np.uint64(1))
             for word in np.random.SeedSequence([seed, 1]).generate_state(CHAINS, dtype=np.uint64)
         ]
-        self._known = known
+        self._learned = learned
         self._temperature = 2 * rows * float((measured.scales.min() / measured.n_records) ** 2)
         self._columns = self._objective.problem.columns
-        self._forest = no_forest(len(known)) if forest is None else forest
-        self._kept: list[State] = []
+        self._forest = empty_forest(len(learned)) if forest is None else forest
+        self._samples: list[State] = []
         self._start = start
         self.states: list[State] = []
         self.means: Shares = np.zeros(0)
 
     def prepare(self) -> None:
-        """Compile, or load what was compiled before."""
-        objective, nobody = self._objective, np.zeros(0, dtype=np.int64)
+        """Compile the kernels, or load them from the cache."""
+        objective, no_rows = self._objective, np.zeros(0, dtype=np.int64)
         state = objective.state(objective.random_table(1, 0))
-        permute(0, 0, ORDERS, nobody)
-        anneal(objective.problem, state, nobody, 0, 0, 1.0, self._forest, objective.row())
+        permute(0, 0, ORDERS, no_rows)
+        gibbs_sweep(
+            objective.problem, state, no_rows, 0, 0, 1.0, self._forest, objective.workspace()
+        )
 
     def run(self, watch: Watch, threads: int) -> None:
-        """Draw tables.
+        """Run the chains.
 
         Args:
-            watch: Told of progress.
-            threads: How many to use.
+            watch: The watch that reports progress.
+            threads: The number of threads.
         """
         objective = self._objective
         start = self._start or [objective.random_table(self._rows, seed) for seed in self._seeds]
-        settling = WARM_SETTLING if self._start else SETTLING
+        burn_in = WARM_BURN_IN if self._start else BURN_IN
         self.states = [objective.state(values.copy()) for values in start]
-        free = self._free_chances()
+        uniform = self._uniform_logs()
         answers = np.zeros(objective.workload.size)
-        self._kept = []
+        self._samples = []
 
         def step(chain: int, generation: int) -> int:
             state, seed = self.states[chain], self._seeds[chain]
             order = np.empty(self._rows, dtype=np.int64)
             permute(seed, generation, ORDERS, order)
-            columns = self._columns._replace(barriers=self._barriers(state, free))
+            columns = self._columns._replace(base_scores=self._base_scores(state, uniform))
             problem = objective.problem._replace(columns=columns)
             at = seed, generation, self._temperature
-            return int(anneal(problem, state, order, *at, self._forest, objective.row())[1])
+            found = gibbs_sweep(problem, state, order, *at, self._forest, objective.workspace())
+            return int(found[1])
 
         with ThreadPoolExecutor(min(threads, CHAINS)) as pool:
-            for generation in range(settling + KEPT):
+            for generation in range(burn_in + SAMPLES):
                 edits = list(pool.map(step, range(CHAINS), [generation] * CHAINS))
                 watch.edits += sum(edits)
-                watch.report(0, self._loss() / watch.unit, whole=False)
-                if generation >= settling:
+                watch.report(0, "denoising")
+                if generation >= burn_in:
                     for state in self.states:
                         answers += state.counts
-                        self._kept.append(
+                        self._samples.append(
                             state._replace(values=state.values.copy(), atoms=state.atoms.copy())
                         )
-        self.means = answers / (KEPT * CHAINS * self._rows)
+        self.means = answers / (SAMPLES * CHAINS * self._rows)
 
     def answers(self, workload: Workload) -> Shares:
-        """The mean answers to other questions, as shares."""
-        values = np.concatenate([state.values for state in self._kept])
+        """The mean answers to other queries, as shares."""
+        values = np.concatenate([state.values for state in self._samples])
         found = []
         for family in workload.families:
             counts = family.start()
@@ -134,34 +142,29 @@ class Chains:
             found.append(family.finish(counts) / len(values))
         return np.concatenate(found)
 
-    def forest(self) -> Forest:
-        """The columns that hang together most in the tables that the means are of."""
-        atoms = np.concatenate([state.atoms for state in self._kept])
+    def forest(self) -> ChowLiuForest:
+        """The Chow–Liu forest of the tables that the means are taken of."""
+        atoms = np.concatenate([state.atoms for state in self._samples])
         sizes = np.diff(self._columns.starts)
-        return forest_of(atoms, sizes, np.flatnonzero(self._known).tolist())
+        return chow_liu_forest(atoms, sizes, np.flatnonzero(self._learned).tolist())
 
-    def _loss(self) -> float:
-        losses = [self._objective.loss(state) for state in self.states]
-        return self._objective.share_loss(float(np.mean(losses)), self._rows)
-
-    def _barriers(self, state: State, free: Shares) -> Shares:
-        """The atoms' chances in the table itself, as the kernel wants them."""
-        logs = free.copy()
+    def _base_scores(self, state: State, uniform: Shares) -> Shares:
+        """The log-probabilities of the atoms in the table itself, times the temperature."""
+        logs = uniform.copy()
         starts = self._columns.starts
-        for column in np.flatnonzero(self._known):
+        for column in np.flatnonzero(self._learned):
             place = slice(starts[column], starts[column + 1])
             counts = np.bincount(state.atoms[:, column], minlength=place.stop - place.start)
-            logs[place] = np.log((counts + PSEUDO) / self._rows)
-        return np.asarray(self._columns.barriers + self._temperature * logs)
+            logs[place] = np.log((counts + PSEUDO_COUNT) / self._rows)
+        return np.asarray(self._columns.base_scores + self._temperature * logs)
 
-    def _free_chances(self) -> Shares:
-        """The logarithms of the atoms' chances among values drawn without preference."""
-        rows = max(self._rows, 10_000)
+    def _uniform_logs(self) -> Shares:
+        """The log-probabilities of the atoms among uniform random values."""
+        rows = max(self._rows, UNIFORM_ROWS)
         atoms = self._objective.state(self._objective.random_table(rows, 0)).atoms
-        starts = self._columns.starts
         return np.concatenate(
             [
-                np.log((np.bincount(atoms[:, column], minlength=size) + PSEUDO) / rows)
-                for column, size in enumerate(np.diff(starts))
+                np.log((np.bincount(atoms[:, column], minlength=size) + PSEUDO_COUNT) / rows)
+                for column, size in enumerate(np.diff(self._columns.starts))
             ]
         )

@@ -1,16 +1,16 @@
-"""Kinds: pairs of columns as those of rows of a few kinds.
+"""Latent classes: pairs of columns, explained by a few classes of rows.
 
-Within a kind, columns do not hang together (latent classes). The table of two columns is then
+Within a class the columns are independent. The table of two columns is then
 
     Σ_k p_k θ_k[a] θ_k[b]
 
-with the shares p of the kinds and the chances θ of the columns' atoms. What many pairs show at
-once, as that several columns are empty for the same people, is one more kind, and is seen where no
-pair could tell it by itself. p and θ minimise
+with the probabilities p of the classes and the probabilities θ of the columns' atoms. What many
+pairs have in common, such as columns that are empty for the same people, becomes a class, even
+where no single pair shows it. p and θ minimise
 
-    Σ (answer - noisy answer)² / 2σ²  +  DOUBT · Σ_k p_k Σ_c KL(θ_kc ‖ the column's own chances)
+    Σ (answer - noisy answer)² / 2σ²  +  PRIOR_STRENGTH · Σ_k p_k Σ_c KL(θ_kc ‖ prior mean of c)
 
-by Adam (Kingma and Ba), from a few random beginnings; the answers are their means.
+by Adam (Kingma and Ba, 2015), from a few random starts; the answers are the means over the starts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from private_gsd.projection.atoms import Atoms
-from private_gsd.projection.layout import starts_of
+from private_gsd.workloads.starts import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,125 +32,139 @@ if TYPE_CHECKING:
     from private_gsd.projection.watch import Watch
     from private_gsd.schema import Schema
     from private_gsd.workloads.features import Feature
-    from private_gsd.workloads.tables import Asked
+    from private_gsd.workloads.layout import Asked
 
     Array = NDArray[np.float64]
 
-KINDS = 12
-# How many rows' worth of doubt there is that a kind differs from all rows. With 60, what ACS pairs
-# at ε = 0.23 have in common was no longer seen.
-DOUBT = 40.0
-# Twice as many fits changed mean errors of real pairs by less than 0.5 %, twice as many steps by up
-# to 1.3 %, either way.
+# Number of latent classes.
+CLASSES = 12
+# Prior strength, in rows, of a class that is like all rows.
+PRIOR_STRENGTH = 40.0
+# Number of random starts, and of steps from each.
 FITS = 4
 STEPS = 200
-RATE = 0.05  # no logarithm moves by more in a step, or by much more
-SPREAD = 0.3  # of the first logarithms
+# Settings of Adam: learning rate, and decay of the moments.
+LEARNING_RATE = 0.05
 MOMENTS = 0.9, 0.999
-# Features with more cells than this together are left alone: a step is of the order of its square.
+# Standard deviation of the first log-lifts.
+SPREAD = 0.3
+# Largest number of cells of all features; the time of a step grows with its square.
 MOST_CELLS = 1024
-LEAST = 1e-6
+# Least prior mean of an atom.
+LEAST_MEAN = 1e-6
 
 
-class Kinds:
-    """The kinds of rows that pairs of columns show.
+class LatentClasses:
+    """The latent classes of pairs of columns.
+
+    Parameters of a fit are a matrix with a row for each class: the log-lifts of all atoms over
+    their prior means, and the logarithm of the probability of the class.
 
     Args:
         measured: The noisy answers.
         tables: The pairs among them.
-        ones: What is known of each feature by itself.
+        columns: The estimated distribution of each feature.
     """
 
     def __init__(
-        self, measured: Measurements, tables: Sequence[Asked], ones: Mapping[Feature, Array]
+        self, measured: Measurements, tables: Sequence[Asked], columns: Mapping[Feature, Array]
     ) -> None:
         self._tables = tables
-        self._places = _Places(measured.workload.schema, tables)
-        cells = self._places.cells
-        # Each pair has its table in both orders, and half of its weight there.
-        self._weights = np.zeros((cells, cells))
-        self._noisy = np.zeros((cells, cells))
+        self.cells = FeatureCells(measured.workload.schema, tables)
+        size = self.cells.cells
+        # Each pair has its table in both orders, with half of its weight in each.
+        self.weights = np.zeros((size, size))
+        self.noisy = np.zeros((size, size))
         for table in tables:
-            place = self._place(table)
+            place = self.place(table)
             weight = (measured.n_records / measured.scales[table.group]) ** 2 / 4
-            self._weights[place] += weight
-            self._noisy[place] += weight * table.of(measured.shares)
-        self._weights += self._weights.T
-        self._noisy += self._noisy.T
-        np.divide(self._noisy, self._weights, out=self._noisy, where=self._weights > 0)
-        self._usual = self._places.usual(ones)
+            self.weights[place] += weight
+            self.noisy[place] += weight * table.of(measured.shares)
+        self.weights += self.weights.T
+        self.noisy += self.noisy.T
+        np.divide(self.noisy, self.weights, out=self.noisy, where=self.weights > 0)
+        self.prior_means = self.cells.prior_means(columns)
 
     @staticmethod
     def few_enough(tables: Sequence[Asked]) -> bool:
-        """Whether there are few enough cells."""
+        """Whether the features of some tables have few enough cells."""
         return sum(f.size for f in {f for t in tables for f in t.features}) <= MOST_CELLS
 
     def answers(self, seed: int, watch: Watch) -> list[Array]:
-        """For each table, the mean of what the fits say.
+        """For each table, the mean of the fits.
 
         Args:
-            seed: Of the search.
-            watch: Told of progress.
+            seed: The seed of the search.
+            watch: The watch that reports progress.
         """
-        total = np.zeros_like(self._noisy)
-        # More threads than there are free cores take ten times as long for such small products.
+        total = np.zeros_like(self.noisy)
+        # Several threads take ten times as long for such small products on a busy machine.
         with threadpool_limits(1, "blas"):
             for fit in range(FITS):
                 rng = np.random.default_rng([seed, fit])
-                lifts = SPREAD * rng.standard_normal((KINDS, self._places.atoms))
-                total += self._fitted(lifts, watch)
-        return [total[self._place(table)] / FITS for table in self._tables]
+                log_lifts = SPREAD * rng.standard_normal((CLASSES, self.cells.atoms))
+                total += self._fit(log_lifts, watch)
+        return [total[self.place(table)] / FITS for table in self._tables]
 
-    def _place(self, table: Asked) -> tuple[slice, slice]:
+    def place(self, table: Asked) -> tuple[slice, slice]:
+        """The place of a table in the matrix of all pairs of cells."""
         first, second = table.features
-        return self._places.of[first], self._places.of[second]
+        return self.cells.of[first], self.cells.of[second]
 
-    def _fitted(self, lifts: Array, watch: Watch) -> Array:
-        """The answers of kinds that begin with some lifts, the logarithms beside usual chances."""
-        # The last column is the logarithm of the kind's share.
-        point = np.append(lifts, np.zeros((len(lifts), 1)), axis=1)
+    def _fit(self, log_lifts: Array, watch: Watch) -> Array:
+        """The answers of a fit that starts from the given log-lifts."""
+        point = np.append(log_lifts, np.zeros((len(log_lifts), 1)), axis=1)
         mean, square = np.zeros_like(point), np.zeros_like(point)
         for step in range(1, STEPS + 1):
-            loss, slope = self.loss_and_slope(point)
-            mean += (1 - MOMENTS[0]) * (slope - mean)
-            square += (1 - MOMENTS[1]) * (slope**2 - square)
+            _, gradient = self.loss_and_gradient(point)
+            mean += (1 - MOMENTS[0]) * (gradient - mean)
+            square += (1 - MOMENTS[1]) * (gradient**2 - square)
             size = np.sqrt(square / (1 - MOMENTS[1] ** step)) + 1e-8
-            point -= RATE * mean / (1 - MOMENTS[0] ** step) / size
-            watch.report(0, loss / watch.unit, whole=False)
-        shares, chances = self._kinds(point)
-        seen = self._places.summed(chances)
+            point -= LEARNING_RATE * mean / (1 - MOMENTS[0] ** step) / size
+            watch.report(0, "denoising")
+        shares, probabilities = self.classes(point)
+        seen = self.cells.summed(probabilities)
         return (seen * shares[:, None]).T @ seen
 
-    def _kinds(self, point: Array) -> tuple[Array, Array]:
-        """The shares of kinds, and each kind's chances of all atoms."""
+    def classes(self, point: Array) -> tuple[Array, Array]:
+        """The probability of each class, and the probabilities of all atoms in each class."""
         shares = np.exp(point[:, -1] - point[:, -1].max())
-        chances = np.exp(point[:, :-1]) * self._usual
-        return shares / shares.sum(), chances / self._places.each(self._places.totals(chances))
+        weights = np.exp(point[:, :-1]) * self.prior_means
+        cells = self.cells
+        return shares / shares.sum(), weights / cells.repeated(cells.column_sums(weights))
 
-    def loss_and_slope(self, point: Array) -> tuple[float, Array]:
-        """What is minimised, and its derivatives."""
-        places = self._places
-        shares, chances = self._kinds(point)
-        seen = places.summed(chances)
-        excess = (seen * shares[:, None]).T @ seen - self._noisy
-        logs = np.log(chances / self._usual)
-        apart = (chances * logs).sum(axis=1)
-        loss = float((self._weights * excess**2).sum() + DOUBT * shares @ apart)
-        pull = 2 * seen @ (self._weights * excess)
-        by_chance = shares[:, None] * (2 * places.spread(pull) + DOUBT * (logs + 1))
-        by_share = (pull * seen).sum(axis=1) + DOUBT * apart
-        slope = np.empty_like(point)
-        slope[:, :-1] = chances * (by_chance - places.each(places.totals(chances * by_chance)))
-        slope[:, -1] = shares * (by_share - shares @ by_share)
-        return loss, slope
+    def loss_and_gradient(self, point: Array) -> tuple[float, Array]:
+        """The loss, and its derivatives by all parameters."""
+        cells = self.cells
+        shares, probabilities = self.classes(point)
+        seen = cells.summed(probabilities)
+        excess = (seen * shares[:, None]).T @ seen - self.noisy
+        logs = np.log(probabilities / self.prior_means)
+        divergence = (probabilities * logs).sum(axis=1)
+        loss = float((self.weights * excess**2).sum() + PRIOR_STRENGTH * shares @ divergence)
+        pull = 2 * seen @ (self.weights * excess)
+        by_atom = shares[:, None] * (2 * cells.spread(pull) + PRIOR_STRENGTH * (logs + 1))
+        by_share = (pull * seen).sum(axis=1) + PRIOR_STRENGTH * divergence
+        gradient = np.empty_like(point)
+        gradient[:, :-1] = probabilities * (
+            by_atom - cells.repeated(cells.column_sums(probabilities * by_atom))
+        )
+        gradient[:, -1] = shares * (by_share - shares @ by_share)
+        return loss, gradient
 
 
-class _Places:
-    """Where features have their cells, and columns their atoms.
+class FeatureCells:
+    """The cells of features and the atoms of columns, each in one row of numbers.
 
     Args:
         schema: The schema.
-        tables: Of the features.
+        tables: The tables of the features.
+
+    Attributes:
+        atoms: The number of atoms of all columns.
+        cells: The number of cells of all features.
+        of: The cells of each feature.
+        sums: For each atom and cell, 1 if the atom is in the cell, else 0.
     """
 
     def __init__(self, schema: Schema, tables: Sequence[Asked]) -> None:
@@ -167,37 +181,37 @@ class _Places:
         ends = np.cumsum([feature.size for feature in features]).tolist()
         self.of = {f: slice(end - f.size, end) for f, end in zip(features, ends, strict=True)}
         self._finest: list[tuple[Feature, slice]] = []
-        self._sums = np.zeros((self.atoms, self.cells))
+        self.sums = np.zeros((self.atoms, self.cells))
         for column, start, size in zip(columns, self._starts, self._sizes, strict=True):
             mine = [feature for feature in features if feature.position == column]
             for feature in mine:
                 cells = self.of[feature].start + pieces.cells(feature)
-                self._sums[start + np.arange(size), cells] = 1
+                self.sums[start + np.arange(size), cells] = 1
             finest = max(mine, key=lambda feature: feature.size)
             self._finest.append((finest, slice(start, start + size)))
-        self._alike = self.atoms == self.cells and (self._sums == np.eye(self.atoms)).all()
+        self._identical = self.atoms == self.cells and (self.sums == np.eye(self.atoms)).all()
 
-    def usual(self, ones: Mapping[Feature, Array]) -> Array:
-        """The atoms' chances by what is known of the finest feature of each column."""
+    def prior_means(self, columns: Mapping[Feature, Array]) -> Array:
+        """The prior means of the atoms, from the distribution of each column's finest feature."""
         found = np.empty(self.atoms)
         for feature, atoms in self._finest:
-            sums = self._sums[atoms, self.of[feature]]
-            found[atoms] = sums @ (ones[feature] / np.maximum(sums.sum(axis=0), 1))
-        found = np.maximum(found, LEAST)
-        return np.asarray(found / self.each(self.totals(found)))
+            sums = self.sums[atoms, self.of[feature]]
+            found[atoms] = sums @ (columns[feature] / np.maximum(sums.sum(axis=0), 1))
+        found = np.maximum(found, LEAST_MEAN)
+        return np.asarray(found / self.repeated(self.column_sums(found)))
 
     def summed(self, atoms: Array) -> Array:
-        """Atoms summed to cells."""
-        return atoms if self._alike else atoms @ self._sums
+        """For each cell, the sum over its atoms."""
+        return atoms if self._identical else atoms @ self.sums
 
     def spread(self, cells: Array) -> Array:
         """For each atom, the sum over the cells that it is in."""
-        return cells if self._alike else cells @ self._sums.T
+        return cells if self._identical else cells @ self.sums.T
 
-    def totals(self, atoms: Array) -> Array:
-        """The sums over each column's atoms."""
+    def column_sums(self, atoms: Array) -> Array:
+        """For each column, the sum over its atoms."""
         return np.asarray(np.add.reduceat(atoms, self._starts, axis=-1))
 
-    def each(self, columns: Array) -> Array:
-        """For each atom, what its column has."""
+    def repeated(self, columns: Array) -> Array:
+        """For each atom, the entry of its column."""
         return np.repeat(columns, self._sizes, axis=-1)

@@ -2,6 +2,6 @@
 
 from private_gsd.projection.genetic.config import GeneticSearch
 from private_gsd.projection.genetic.evolve import Evolution, evolve, prepare
-from private_gsd.projection.watch import Progress
+from private_gsd.projection.watch import SearchState
 
-__all__ = ["Evolution", "GeneticSearch", "Progress", "evolve", "prepare"]
+__all__ = ["Evolution", "GeneticSearch", "SearchState", "evolve", "prepare"]

@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper, as it stands there; the kernels keep elites as edits."""
+"""Algorithm 1 of the paper, unchanged; the kernels represent elites as edits."""
 
 from __future__ import annotations
 
@@ -21,26 +21,27 @@ if TYPE_CHECKING:
     from private_gsd.projection.objective import Objective
     from private_gsd.projection.watch import Reason, Watch
 
-# An elite takes 24 bytes for each value of the table at first, and a place must fit 31 bits.
+# Most values of all elites: an elite takes 24 bytes a value, and a position must fit 31 bits.
 MOST_CELLS = 2**30
 
 _GENERATIONS = 2**61  # the stream of random numbers of all generations
 
 
 class Algorithm1:
-    """One run.
+    """One run of Algorithm 1.
 
     Args:
-        objective: What to minimise.
-        config: How.
-        seed: Of the search.
-        watch: Told of progress.
+        objective: The objective to minimise.
+        config: The settings.
+        rows: The number of rows of the table.
+        seed: The seed of the search.
+        watch: The watch that reports progress.
     """
 
     def __init__(
-        self, objective: Objective, config: GeneticSearch, seed: int, watch: Watch
+        self, objective: Objective, config: GeneticSearch, rows: int, seed: int, watch: Watch
     ) -> None:
-        cells = config.rows * len(objective.schema)
+        cells = rows * len(objective.schema)
         if cells * config.elites > MOST_CELLS:
             raise ProjectionError(
                 f"{config.elites:,} elites of {cells:,} values each take too much memory; take "
@@ -48,10 +49,11 @@ class Algorithm1:
             )
         self.objective = objective
         self._config = config
+        self._rows = rows
         self._seed = seed
         self._watch = watch
-        self._row = objective.row()
-        begin_stream(seed, _GENERATIONS, 0, self._row.stream)
+        self._workspace = objective.workspace()
+        begin_stream(seed, _GENERATIONS, 0, self._workspace.stream)
         size = config.mutations + config.crossovers
         rate = max(config.mutation_rate, config.crossover_rate)
         self._candidates = Candidates(
@@ -62,22 +64,22 @@ class Algorithm1:
             old=np.zeros(rate),
             chosen=np.zeros((3, config.elites), dtype=np.int64),
             kept=np.zeros(config.elites),
-            history=np.zeros(config.window or config.rows),
+            history=np.zeros(config.window or rows),
         )
         self.generation = 0
         self.values: NDArray[np.float64] = np.empty((0, len(objective.schema)))
         self.state: State | None = None
 
     def first_tables(self) -> Iterator[NDArray[np.float64]]:
-        """As many random tables as there are elites."""
+        """Random tables, one for each elite."""
         for elite in range(self._config.elites):
-            yield self.objective.random_table(self._config.rows, self._seed, elite)
+            yield self.objective.random_table(self._rows, self._seed, elite)
 
     def begin(self, tables: Iterable[NDArray[np.float64]]) -> tuple[State, Elites]:
-        """The first elites: the best table whole, the others as edits against it.
+        """The first elites: the best table itself, and the others as edits of it.
 
         Args:
-            tables: The first elites; a single one stands for all.
+            tables: The tables of the first elites; a single table stands for all.
         """
         size = self._config.elites
         kept = list(tables)
@@ -98,7 +100,7 @@ class Algorithm1:
         return best, elites
 
     def prepare(self, state: State) -> None:
-        """Compile, or load what was compiled before: no generation is run."""
+        """Compile the kernels, or load them from the cache: no generation is run."""
         _, elites = self.begin([state.values])
         self.step(state, elites, 0)
 
@@ -108,17 +110,17 @@ class Algorithm1:
         self.state, self.values = state, state.values
         size = self._config.mutations + self._config.crossovers
         for piece in Slices().of(self._config.generations):
-            done, converged = self.step(state, elites, piece.stop)
-            self._watch.edits += (done - self.generation) * size
-            self.generation = done
-            self._watch.report(done, float(elites.losses[0]), whole=True)
+            generation, converged = self.step(state, elites, piece.stop)
+            self._watch.edits += (generation - self.generation) * size
+            self.generation = generation
+            self._watch.record(generation, float(elites.losses[0]))
             if converged:
                 return "converged"
         return "generations"
 
     def step(self, state: State, elites: Elites, until: int) -> tuple[int, bool]:
-        """Run generations up to a number; returns which comes next, and whether it converged."""
-        done, converged = generations(
+        """Run generations up to a number; returns the next one, and whether the loss converged."""
+        generation, converged = generations(
             self.objective.problem,
             state,
             elites,
@@ -129,6 +131,6 @@ class Algorithm1:
             self.generation,
             until,
             self._config.tolerance,
-            self._row,
+            self._workspace,
         )
-        return int(done), bool(converged)
+        return int(generation), bool(converged)

@@ -1,23 +1,25 @@
-"""What a search is told: how many rows, which algorithm, when to stop."""
+"""Settings of the genetic search: the number of rows, the algorithm, when to stop."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from private_gsd.errors import ProjectionError
 from private_gsd.projection.objective import Weights
 from private_gsd.projection.protocol import MOST_ROWS, Projection, Projector, whole_number
+from private_gsd.system.progress import Progress, ignore
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from private_gsd.measurements.measurements import Measurements
-    from private_gsd.projection.watch import Callback
 
 Algorithm = Literal["fast", "paper"]
+# The number of rows where neither the settings nor the caller give one.
+DEFAULT_ROWS = 2000
 PAPER_ONLY = {
     *("mutations", "crossovers", "elites", "mutation_rate", "crossover_rate", "window"),
 }
@@ -33,28 +35,29 @@ class GeneticSearch(Projector):
     2
 
     Attributes:
-        rows: How many rows the table has, N' in the paper.
-        weights: How much each query counts: by the inverse of its noise's variance, or all alike.
+        rows: Number of rows of the table, N' in the paper; None for as many as the caller asks.
+        weights: Weight of each query: the inverse of the variance of its noise, or 1.
         algorithm: "fast" or "paper".
-        generations: No more than so many. A generation of the fast search is a visit to every
-            value of the table.
-        tolerance: Stop when the loss falls by less than so much of itself: from one generation to
+        generations: Largest number of generations. A generation of the fast search is a sweep
+            over all values of the table.
+        tolerance: Relative fall of the loss below which the search stops: from one generation to
             the next, or over ``window`` generations of Algorithm 1.
-        seconds: No longer than so many.
-        denoise: Whether the fast search is for denoised answers of marginals, not the noisy ones;
-            see ``denoising``.
-        islands: In how many parts the fast search first fits the rows, each on its own, unless
-            it is given a table to begin with; by default, one for small tables, and a number that
-            depends on ``rows`` for others.
-        mutations: Of Algorithm 1, mutations a generation, P_mut.
-        crossovers: Of Algorithm 1, crossovers a generation, P_cross.
-        elites: Of Algorithm 1, how many tables survive a generation, E.
-        mutation_rate: Of Algorithm 1, values changed by a mutation.
-        crossover_rate: Of Algorithm 1, values changed by a crossover.
-        window: Of Algorithm 1, over how many generations the loss must fall; ``rows`` by default.
+        seconds: Time limit in seconds; None for no limit.
+        denoise: Whether the fast search fits denoised answers of marginals instead of the noisy
+            ones; see ``denoising``.
+        islands: Number of parts of the rows that the fast search first fits on their own, unless
+            it starts from a table. By default 1 for small tables, and a number that depends on
+            ``rows`` for others.
+        mutations: Number of mutations in a generation of Algorithm 1, P_mut.
+        crossovers: Number of crossovers in a generation of Algorithm 1, P_cross.
+        elites: Number of tables that survive a generation of Algorithm 1, E.
+        mutation_rate: Number of values that a mutation of Algorithm 1 changes.
+        crossover_rate: Number of values that a crossover of Algorithm 1 changes.
+        window: Number of generations of Algorithm 1 over which the loss must fall; ``rows`` by
+            default.
     """
 
-    rows: int = 2000
+    rows: int | None = None
     weights: Weights = "inverse-variance"
     algorithm: Algorithm = "fast"
     generations: int = 1000
@@ -78,10 +81,10 @@ class GeneticSearch(Projector):
         return "gsd"
 
     def prepare(self, measurements: Measurements, *, rows: int, started: bool = False) -> None:
-        """Load the kernels."""
+        """Compile the kernels, or load them from the cache."""
         from private_gsd.projection.genetic.evolve import prepare  # it imports this module
 
-        prepare(measurements, replace(self, rows=rows), started=started)
+        prepare(measurements, self, rows=rows, started=started)
 
     def project(
         self,
@@ -91,18 +94,19 @@ class GeneticSearch(Projector):
         seed: int = 0,
         start: NDArray[np.float64] | None = None,
         threads: int | None = None,
-        callback: Callback | None = None,
+        progress: Progress = ignore,
     ) -> Projection:
         """Search for a table."""
         from private_gsd.projection.genetic.evolve import evolve  # it imports this module
 
         found = evolve(
             measurements,
-            replace(self, rows=rows),
+            self,
+            rows=rows,
             seed=seed,
             start=start,
             threads=threads,
-            callback=callback,
+            progress=progress,
         )
         seconds = found.seconds + found.compile_seconds
         return Projection(found.matrix, found.loss, found.reason, found.generations, seconds)
@@ -114,7 +118,6 @@ class GeneticSearch(Projector):
                 words = " or ".join(repr(each) for each in get_args(known))
                 raise ProjectionError(f"{name} must be {words}, not {value!r}")
         for name, low, high in (
-            ("rows", 1, MOST_ROWS),
             ("generations", 0, 2**62),
             ("mutations", 0, 2**24),
             ("crossovers", 0, 2**24),
@@ -123,16 +126,20 @@ class GeneticSearch(Projector):
             ("crossover_rate", 1, 2**24),
         ):
             self._check_whole(name, low, high)
+        if self.rows is not None:
+            self._check_whole("rows", 1, MOST_ROWS)
         if self.islands is not None:
             if self.algorithm == "paper":
                 raise ProjectionError("Algorithm 1 has no islands")
-            self._check_whole("islands", 1, self.rows)
+            self._check_whole("islands", 1, self.rows or MOST_ROWS)
         if self.window is not None:
             self._check_whole("window", 1, 2**31)
         given = {each.name for each in fields(self) if getattr(self, each.name) != each.default}
         if self.algorithm == "fast" and given & PAPER_ONLY:
             name = min(given & PAPER_ONLY)
-            raise ProjectionError(f"{name} is of Algorithm 1; say GeneticSearch.paper({name}=…)")
+            raise ProjectionError(
+                f"{name} is a setting of Algorithm 1; say GeneticSearch.paper({name}=…)"
+            )
         if not isinstance(self.denoise, bool):
             raise ProjectionError(f"denoise must be true or false, not {self.denoise!r}")
         if self.algorithm == "paper" and self.mutations + self.crossovers == 0:
@@ -145,7 +152,7 @@ class GeneticSearch(Projector):
     def paper(
         cls,
         *,
-        rows: int = 2000,
+        rows: int | None = None,
         mutations: int = 50,
         crossovers: int = 50,
         generations: int = 200_000,
@@ -154,11 +161,11 @@ class GeneticSearch(Projector):
         """Algorithm 1 of the paper, with its hyperparameters (its table of them) and its loss.
 
         Args:
-            rows: N'.
-            mutations: P_mut.
-            crossovers: P_cross.
-            generations: G.
-            others: Any other attribute.
+            rows: Number of rows, N'.
+            mutations: Number of mutations in a generation, P_mut.
+            crossovers: Number of crossovers in a generation, P_cross.
+            generations: Largest number of generations, G.
+            others: Other attributes.
         """
         return cls(
             algorithm="paper",
@@ -168,6 +175,24 @@ class GeneticSearch(Projector):
             generations=generations,
             **{"weights": "equal", "denoise": False, **others},
         )
+
+    def rows_of(self, asked: int | None) -> int:
+        """The number of rows of a table: that of the settings, or else what the caller asks for.
+
+        Args:
+            asked: The number that the caller asks for; None for 2,000 where the settings have none.
+        """
+        if asked is not None:
+            asked = whole_number("rows", asked, 1, MOST_ROWS)
+            if self.rows is not None and self.rows != asked:
+                raise ProjectionError(
+                    f"the genetic search is set to {self.rows:,} rows, and {asked:,} rows are "
+                    "wanted; give one of the two numbers"
+                )
+        rows = self.rows or asked or DEFAULT_ROWS
+        if self.islands is not None:
+            whole_number("islands", self.islands, 1, rows)
+        return rows
 
     def settled(self, before: float, after: float) -> bool:
         """Whether a loss has fallen by so little that the search may end."""

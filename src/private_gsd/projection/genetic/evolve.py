@@ -1,4 +1,4 @@
-"""Evolving: measurements in, a synthetic table out."""
+"""Evolving: a genetic search for a table that answers as was measured."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from private_gsd.projection.constraints import broken_rules
 from private_gsd.projection.denoising.denoise import Denoising
 from private_gsd.projection.genetic.algorithm_1 import Algorithm1
 from private_gsd.projection.genetic.config import GeneticSearch
-from private_gsd.projection.genetic.coordinate_search import Sweeps
-from private_gsd.projection.genetic.function_search import Batches
+from private_gsd.projection.genetic.coordinate_search import CoordinateSearch
+from private_gsd.projection.genetic.function_search import FunctionSearch
 from private_gsd.projection.objective import Objective
 from private_gsd.projection.protocol import whole_number
-from private_gsd.projection.watch import Callback, Progress, Reason, Stopped, Watch
+from private_gsd.projection.watch import Reason, SearchState, Stopped, Watch
 from private_gsd.schema import Real
+from private_gsd.system.progress import Progress, ignore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,20 +35,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Evolution:
-    """What a search found.
+    """The result of a genetic search.
 
     Attributes:
         schema: The public schema.
         matrix: The synthetic table, encoded.
-        loss: The weighted sum of squared differences between noisy and synthetic answers, where
-            no noisy share is taken for more than a million. A search for denoised answers is not
-            after the least of it.
-        reason: Why the search stopped.
-        generations: How many it took.
-        edits: How many edits were scored.
-        seconds: How long it took, compiling aside.
-        compile_seconds: How long it took to compile the kernels, or to load them.
-        history: Where it stood after each generation.
+        loss: The weighted sum of squared differences between noisy and synthetic answers, with
+            noisy shares clipped at a million. A search for denoised answers does not minimise it.
+        reason: The reason why the search stopped.
+        generations: The number of generations.
+        edits: The number of edits scored.
+        seconds: The time that the search took, without compilation.
+        compile_seconds: The time that it took to compile the kernels, or to load them.
+        history: The state of the search after each generation.
     """
 
     schema: Schema
@@ -58,7 +58,7 @@ class Evolution:
     edits: int
     seconds: float
     compile_seconds: float
-    history: tuple[Progress, ...] = field(repr=False)
+    history: tuple[SearchState, ...] = field(repr=False)
 
     @property
     def table(self) -> pa.RecordBatch:
@@ -70,10 +70,11 @@ def evolve(
     measurements: Measurements,
     config: GeneticSearch | None = None,
     *,
+    rows: int | None = None,
     seed: int = 0,
     start: NDArray[np.float64] | None = None,
     threads: int | None = None,
-    callback: Callback | None = None,
+    progress: Progress = ignore,
     fixed: Sequence[str] = (),
     movable: int | None = None,
 ) -> Evolution:
@@ -84,58 +85,60 @@ def evolve(
 
     Args:
         measurements: The noisy answers.
-        config: How to search; see ``GeneticSearch``.
-        seed: Of the search; privacy does not depend on it.
-        start: An encoded table to begin with, of ``config.rows`` rows; a random one by default.
-            What the search is for is never answered worse than by this table.
-        threads: How many to use; all cores by default.
-        callback: Told of progress, about ten times a second and after every generation of the
-            fast search; if it returns true, the search stops.
+        config: The settings of the search; see ``GeneticSearch``.
+        rows: The number of rows of the table, where ``config.rows`` is None; 2,000 by default.
+        seed: The seed of the search; privacy does not depend on it.
+        start: An encoded table of as many rows to start from; a random table by default. The loss
+            of the result is never above the loss of this table.
+        threads: The number of threads; all cores by default.
+        progress: Called with the progress, about ten times a second and after every generation of
+            the fast search; if it returns true, the search stops.
         fixed: Names of columns of ``start`` that stay as they are.
-        movable: How many rows of ``start`` may change, the first ones; all by default.
+        movable: The number of rows of ``start`` that may change, the first ones; all by default.
     """
     config = GeneticSearch() if config is None else config
     if not isinstance(measurements, Measurements):
         raise ProjectionError(f"a search needs Measurements, not {type(measurements).__name__}")
     if not isinstance(config, GeneticSearch):
         raise ProjectionError(f"config must be a GeneticSearch, not {type(config).__name__}")
+    rows = config.rows_of(rows)
     seed = whole_number("seed", seed, 0, 2**63 - 1)
     cores = len(os.sched_getaffinity(0))
     threads = cores if threads is None else whole_number("threads", threads, 1, 1024)
     if movable is not None:
-        movable = whole_number("movable", movable, 1, config.rows)
+        movable = whole_number("movable", movable, 1, rows)
     objective = Objective(measurements, config.weights, fixed, movable)
     _check_fixed([*fixed, *([] if movable is None else [""])], objective, start, config)
     if start is not None:
         _check_islands(config)
-        start = _checked(start, objective.schema, config.rows)
-    watch = Watch(objective.share_loss(1.0, config.rows), config.seconds, callback)
-    noisy, search = objective, _search(objective, config, seed, threads, watch)
+        start = _checked(start, objective.schema, rows)
+    watch = Watch(objective.share_loss(1.0, rows), config.seconds, progress)
+    noisy, search = objective, _search(objective, config, rows, seed, threads, watch)
     denoising = None
     if config.denoise and config.algorithm == "fast" and not fixed and movable is None:
-        denoising = Denoising.of(measurements, config, seed, threads, watch)
+        denoising = Denoising.of(measurements, config, rows, seed, threads, watch)
     reason: Reason
     with watch.listening():
         try:
             if denoising is not None:
                 objective = Objective(denoising.run(), config.weights)
-                search = _search(objective, config, seed, threads, watch)
+                search = _search(objective, config, rows, seed, threads, watch)
             with watch.compiling():
                 search.prepare(objective.state(objective.random_table(1, seed)))
             reason = search.run(start)
         except Stopped as stopped:
             reason = stopped.reason
-            if not len(search.values):  # it did not come to the search
-                search.values = _so_far(denoising, objective, config, seed, start)
+            if not len(search.values):  # stopped before the search began
+                search.values = _so_far(denoising, objective, rows, seed, start)
         state = search.state
-        if state is None or noisy is not objective:  # none, if islands were stopped
+        if state is None or noisy is not objective:  # None where islands were stopped
             state = noisy.state(search.values)
-    if watch.interrupted:  # perhaps after the last look
+    if watch.interrupted:  # perhaps after the last check
         reason = "interrupted"
     return Evolution(
         schema=objective.schema,
         matrix=np.asfortranarray(search.values),
-        loss=noisy.share_loss(noisy.loss(state), config.rows),
+        loss=noisy.share_loss(noisy.loss(state), rows),
         reason=reason,
         generations=search.generation,
         edits=watch.edits,
@@ -145,23 +148,31 @@ def evolve(
     )
 
 
-def prepare(measurements: Measurements, config: GeneticSearch, *, started: bool = False) -> None:
-    """Compile all that a search needs, or load what was compiled; refuse what it would refuse.
+def prepare(
+    measurements: Measurements,
+    config: GeneticSearch,
+    *,
+    rows: int | None = None,
+    started: bool = False,
+) -> None:
+    """Compile the kernels of a search, or load them; refuse settings that the search refuses.
 
-    Kernels are the same for all queries of a kind, so that measurements of few queries, and with
-    any answers, stand for many.
+    Kernels are the same for all queries of a family: measurements of a few queries, with any
+    answers, are enough.
 
     Args:
-        measurements: Of a query of each kind.
-        config: As for ``evolve``.
-        started: Whether the search begins with a table.
+        measurements: Measurements of a query of each family.
+        config: The settings of the search.
+        rows: The number of rows of the table, as for ``evolve``.
+        started: Whether the search starts from a table.
     """
+    rows = config.rows_of(rows)
     objective = Objective(measurements, config.weights, pool=1)
     if started:
         _check_islands(config)
     if config.denoise and config.algorithm == "fast":
         Denoising.prepare(measurements)
-    search = _search(objective, config, 0, 1, Watch(1.0, None, None))
+    search = _search(objective, config, rows, 0, 1, Watch())
     table = objective.random_table(1, 0)
     _checked(table, objective.schema, 1)
     search.prepare(objective.state(table))
@@ -169,41 +180,46 @@ def prepare(measurements: Measurements, config: GeneticSearch, *, started: bool 
 
 def _check_islands(config: GeneticSearch) -> None:
     if config.islands is not None:
-        raise ProjectionError("a search that begins with a table has no islands")
+        raise ProjectionError("a search that starts from a table has no islands")
 
 
 def _search(
-    objective: Objective, config: GeneticSearch, seed: int, threads: int, watch: Watch
-) -> Sweeps | Batches | Algorithm1:
+    objective: Objective,
+    config: GeneticSearch,
+    rows: int,
+    seed: int,
+    threads: int,
+    watch: Watch,
+) -> CoordinateSearch | FunctionSearch | Algorithm1:
     if config.algorithm == "paper":
         if objective.functions:
             raise ProjectionError(
                 "Algorithm 1 has no queries that are functions; use the fast search"
             )
-        return Algorithm1(objective, config, seed, watch)
+        return Algorithm1(objective, config, rows, seed, watch)
     if objective.functions:
         if config.islands is not None:
             raise ProjectionError("a search for queries that are functions has no islands")
-        return Batches(objective, config, seed, watch)
-    return Sweeps(objective, config, seed, threads, watch)
+        return FunctionSearch(objective, config, rows, seed, watch)
+    return CoordinateSearch(objective, config, rows, seed, threads, watch)
 
 
 def _so_far(
     denoising: Denoising | None,
     objective: Objective,
-    config: GeneticSearch,
+    rows: int,
     seed: int,
     start: NDArray[np.float64] | None,
 ) -> NDArray[np.float64]:
-    """A table, where a search was stopped before it began."""
+    """The table of a search that was stopped before it began."""
     if start is not None:
         return start
-    made = None if denoising is None or objective.ruled else denoising.values(config.rows)
-    return objective.random_table(config.rows, seed) if made is None else made
+    made = None if denoising is None or objective.ruled else denoising.values(rows)
+    return objective.random_table(rows, seed) if made is None else made
 
 
 def _checked(start: Any, schema: Schema, rows: int) -> NDArray[np.float64]:
-    """A copy of a table to begin with, if it is one of the schema."""
+    """A copy of the table to start from, if it fits the schema."""
     try:
         given = np.asarray(start)
     except (TypeError, ValueError):

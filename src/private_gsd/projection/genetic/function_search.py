@@ -1,8 +1,8 @@
-"""The search for queries that are Python functions: edits in batches, a call for each batch.
+"""Function search: edits are scored in batches, with one call of each Python function a batch.
 
-Values are tried for one column of many rows at once: every category, or some of other rows
-(crossover) and some fresh ones (mutation). The best of each row is then made in turn, if it still
-lowers the loss. Queries of other kinds are scored beside them, by their kernels.
+Values are tried for one column of many rows at once: every category, or values of other rows
+(crossover) and random values (mutation). The best edit of each row is then made in turn, if it
+still lowers the loss. Queries of other families are scored by their kernels.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from private_gsd.kernels.batches import commit, score_edits
 from private_gsd.kernels.cells import draw_rows
-from private_gsd.kernels.coordinate_search import commit, score_edits
 from private_gsd.kernels.streams import permute
 from private_gsd.projection.genetic.coordinate_search import ORDERS
 
@@ -24,32 +24,36 @@ if TYPE_CHECKING:
     from private_gsd.projection.objective import Objective
     from private_gsd.projection.watch import Reason, Watch
 
+# Most rows of a batch.
 BATCH_ROWS = 256
-# Columns of more categories than this, and numbers, have so many candidates drawn.
+# Number of random candidates for a numeric column, or one of more categories than this.
 DRAWN = 12
+# Share of the random candidates that are values of other rows.
 CROSSOVER_SHARE = 0.5
 
 
-class Batches:
-    """One run.
+class FunctionSearch:
+    """One run of the search for queries that are Python functions.
 
     Args:
-        objective: What to minimise.
-        config: How.
-        seed: Of the search.
-        watch: Told of progress.
+        objective: The objective to minimise.
+        config: The settings.
+        rows: The number of rows of the table.
+        seed: The seed of the search.
+        watch: The watch that reports progress.
     """
 
     def __init__(
-        self, objective: Objective, config: GeneticSearch, seed: int, watch: Watch
+        self, objective: Objective, config: GeneticSearch, rows: int, seed: int, watch: Watch
     ) -> None:
         self._objective = objective
         self._config = config
+        self._rows = rows
         self._seed = seed
         self._watch = watch
-        self._row = objective.row()
+        self._workspace = objective.workspace()
         self._queries = np.concatenate(
-            [first + np.arange(len(family.tests)) for family, first in objective.functions]
+            [each.query + np.arange(each.size) for each in objective.functions]
         )
         self._weights = objective.share_weights[self._queries]
         self.generation = 0
@@ -57,7 +61,7 @@ class Batches:
         self.state: State | None = None
 
     def prepare(self, state: State) -> None:
-        """Compile, or load what was compiled before."""
+        """Compile the kernels, or load them from the cache."""
         rows = np.zeros(0, dtype=np.int64)
         nothing = np.zeros((0, 1))
         permute(self._seed, 0, ORDERS, rows)
@@ -68,9 +72,9 @@ class Batches:
         self._commit(state, rows, 0, nothing[:, 0], met[:0], met)
 
     def run(self, start: NDArray[np.float64] | None) -> Reason:
-        """Visit every value once a generation, until the loss stays."""
+        """Try to improve every value once a generation, until the loss stays."""
         if start is None:
-            start = self._objective.random_table(self._config.rows, self._seed)
+            start = self._objective.random_table(self._rows, self._seed)
         self.values = start
         self.state = state = self._objective.state(start)
         loss = self._objective.loss(state)
@@ -79,25 +83,25 @@ class Batches:
         while self.generation < self._config.generations:
             before = loss
             permute(self._seed, self.generation, ORDERS, order)
-            # Rows of one batch do not see each other's edits; a tenth of a table is not too many.
+            # Edits of one batch are scored independently: a batch is at most a tenth of the table.
             size = min(BATCH_ROWS, -(-len(order) // 10))
             places = np.empty(len(self._objective.schema), dtype=np.int64)
             for batch, begin in enumerate(range(0, len(order), size)):
                 permute(self._seed, self.generation, ORDERS + 1 + batch, places)
                 for column in places.tolist():
-                    loss += self._try(state, order[begin : begin + size], column, met)
-                    self._watch.report(self.generation, loss, whole=False)
+                    self._try(state, order[begin : begin + size], column, met)
+                    self._watch.report(self.generation)
             self.generation += 1
             loss = self._objective.loss(state)
-            self._watch.report(self.generation, loss, whole=True)
+            self._watch.record(self.generation, loss)
             if self._config.settled(before, loss):
                 return "converged"
         return "generations"
 
     def _try(
         self, state: State, rows: NDArray[np.int64], column: int, met: NDArray[np.bool_]
-    ) -> float:
-        """Give one column of some rows better values; returns the change of the loss."""
+    ) -> None:
+        """Give one column of some rows better values."""
         candidates = self._candidates(state, rows, column)
         each = candidates.shape[1]
         trial = np.repeat(state.values[rows], each, axis=0)
@@ -112,7 +116,7 @@ class Batches:
         best = deltas.argmin(axis=1)
         promising = np.flatnonzero(deltas[np.arange(len(rows)), best] < 0)
         chosen = best[promising]
-        change, _ = self._commit(
+        self._commit(
             state,
             rows[promising],
             column,
@@ -120,7 +124,6 @@ class Batches:
             would[promising, chosen],
             met,
         )
-        return change
 
     def _candidates(
         self, state: State, rows: NDArray[np.int64], column: int
@@ -138,10 +141,8 @@ class Batches:
         return out
 
     def _met(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """For each row and function, whether the row meets it."""
-        return np.concatenate(
-            [family.met(values) for family, _ in self._objective.functions], axis=1
-        )
+        """For each row and function, whether the row satisfies the function."""
+        return np.concatenate([each.met(values) for each in self._objective.functions], axis=1)
 
     def _score(
         self,
@@ -150,9 +151,11 @@ class Batches:
         column: int,
         candidates: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """How candidates would change the loss of the queries that have kernels."""
+        """The change of the loss by each candidate, over the queries that have kernels."""
         deltas = np.zeros(candidates.shape)
-        score_edits(self._objective.problem, state, rows, column, candidates, deltas, self._row)
+        score_edits(
+            self._objective.problem, state, rows, column, candidates, deltas, self._workspace
+        )
         return deltas
 
     def _commit(
@@ -163,8 +166,8 @@ class Batches:
         values: NDArray[np.float64],
         would: NDArray[np.bool_],
         met: NDArray[np.bool_],
-    ) -> tuple[float, int]:
-        change, moves = commit(
+    ) -> None:
+        commit(
             self._objective.problem,
             state,
             rows,
@@ -173,6 +176,5 @@ class Batches:
             np.ascontiguousarray(would),
             met,
             self._queries,
-            self._row,
+            self._workspace,
         )
-        return float(change), int(moves)

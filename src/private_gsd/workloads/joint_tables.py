@@ -1,4 +1,4 @@
-"""Tables: the family of marginals, and how their rows are counted.
+"""Joint tables: how the rows of many marginals are counted in few tables.
 
 Rows are counted once for each set of columns, in the finest table that all the tables of a group
 can be summed from; and several small sets are counted as one larger table, which is again summed
@@ -10,133 +10,28 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.errors import WorkloadError
 from private_gsd.kernels.binning import bin_codes, bin_numbers
 from private_gsd.kernels.marginals import count_tables
 from private_gsd.schema import Discrete
-from private_gsd.workloads.workload import Family
+from private_gsd.workloads.starts import starts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from private_gsd.schema import Column, Schema
     from private_gsd.workloads.features import Feature
-    from private_gsd.workloads.workload import Neighbours, Workload
+    from private_gsd.workloads.marginals import Marginal
 
-# Tables are counted at their finest: more of such cells than this are refused, like the queries.
-FINEST_LIMIT = 2**25
-# Sets of columns are counted together up to tables of this size. Measured on all pairs of 17
-# columns and a million rows: 0.18 s alone, 0.08 s up to 1,024 cells, 0.07 s from 4,096 on.
+# Sets of columns are counted together up to tables of this size. All pairs of 17 columns and a
+# million rows take 0.18 s alone, 0.08 s up to 1,024 cells, and 0.07 s from 4,096 cells on.
 JOINT_CELLS = 4096
 COVER_TRIES = 4_000_000
-
-
-@dataclass(frozen=True)
-class Marginal:
-    """One set of columns, and the tables over it: a feature of each column for each table."""
-
-    tables: tuple[tuple[Feature, ...], ...]
-
-    @property
-    def positions(self) -> tuple[int, ...]:
-        """The columns' positions in the schema."""
-        return tuple(feature.position for feature in self.tables[0])
-
-    @cached_property
-    def size(self) -> int:
-        """The number of cells in all tables."""
-        return sum(math.prod(feature.size for feature in table) for table in self.tables)
-
-
-class Marginals(Family):
-    """A family of marginals."""
-
-    def __init__(self, schema: Schema, groups: Iterable[Marginal]) -> None:
-        self.schema = schema
-        self.groups = tuple(groups)
-        finest = {views_of(group) for group in self.groups}
-        cells = sum(
-            math.prod(atoms_of(schema.columns[view.position], view) for view in each)
-            for each in finest
-        )
-        if cells > FINEST_LIMIT:
-            raise WorkloadError(
-                f"the marginals would be counted in {cells:,} cells, more than the "
-                f"{FINEST_LIMIT:,} allowed; take fewer columns, levels or intervals at once"
-            )
-
-    @cached_property
-    def group_sizes(self) -> NDArray[np.int64]:
-        """The number of cells of each marginal."""
-        return np.array([group.size for group in self.groups], dtype=np.int64)
-
-    def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:
-        """A row stands in at most one cell of each table."""
-        if neighbours == "add-remove":
-            each = [float(len(group.tables)) for group in self.groups]
-        else:
-            each = [float(sum(map(_replaced, group.tables))) for group in self.groups]
-        return np.array(each)
-
-    def select(self, groups: NDArray[np.int64]) -> Marginals:
-        """Some of the marginals."""
-        return Marginals(self.schema, (self.groups[group] for group in groups.tolist()))
-
-    def join(self, other: Family) -> Marginals | None:
-        """Two families of marginals are counted in one go."""
-        if not isinstance(other, Marginals):
-            return None
-        return Marginals(self.schema, self.groups + other.groups)
-
-    def describe(self, group: int) -> str:
-        """The columns."""
-        return " x ".join(self.schema.names[place] for place in self.groups[group].positions)
-
-    def query(self, group: int, cell: int) -> str:
-        """One cell of one of the marginal's tables."""
-        for table in self.groups[group].tables:
-            sizes = [feature.size for feature in table]
-            if cell < math.prod(sizes):
-                cells = np.unravel_index(cell, sizes)
-                words = [
-                    feature.condition(self.schema, int(each))
-                    for feature, each in zip(table, cells, strict=True)
-                ]
-                return " AND ".join(words)
-            cell -= math.prod(sizes)
-        raise IndexError(cell)
-
-    @cached_property
-    def _plan(self) -> Plan:
-        return Plan(self.schema, self.groups)
-
-    def start(self) -> NDArray[np.int64]:
-        """Zeros, one for each cell of the joint tables."""
-        return np.zeros(self._plan.size, dtype=np.int64)
-
-    def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
-        """Count rows in the joint tables."""
-        self._plan.count(matrix, state)
-
-    def finish(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Sum the joint tables down to the marginals."""
-        answers = [self._plan.answers(number, state) for number in range(len(self.groups))]
-        return np.concatenate(answers)
-
-
-def _replaced(table: tuple[Feature, ...]) -> int:
-    """By how much one row for another can change a table, squared: out of a cell, into another."""
-    cells = math.prod(feature.size for feature in table)
-    if cells > 1:
-        return 2
-    return int(any(feature.has_gap for feature in table))
 
 
 @dataclass(frozen=True)
@@ -161,7 +56,7 @@ def atoms_of(column: Column, view: View) -> int:
     return cut + column.nullable
 
 
-class Plan:
+class JointTables:
     """How marginals are counted: atoms of columns, joint tables, and what to sum afterwards.
 
     A column that several groups cut differently counts as several: a fine cut that one group needs
@@ -189,8 +84,8 @@ class Plan:
             dtype=np.int64,
         )
         lengths = [len(joint) for joint in self._joints]
-        self._starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        self._offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._starts = starts_of(lengths)
+        self._offsets = starts_of(sizes)
 
     def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
         """Add rows to the joint tables."""
@@ -206,7 +101,7 @@ class Plan:
             atoms, self._flat_columns, self._strides, self._starts, self._offsets[:-1], state
         )
 
-    def answers(self, number: int, state: NDArray[np.int64]) -> NDArray[np.int64]:
+    def counts_of(self, number: int, state: NDArray[np.int64]) -> NDArray[np.int64]:
         """One group's cells, table after table."""
         joint = self._joint_of[number]
         columns = self._joints[joint]
@@ -216,7 +111,7 @@ class Plan:
         kept = [column for column in columns if column in wanted]
         finest = table.sum(axis=others).transpose([kept.index(column) for column in wanted])
         # Tables that begin with the same features share the sums over them.
-        answers = []
+        counts = []
         path: list[tuple[Feature, NDArray[np.int64]]] = []
         for features in self._groups[number].tables:
             shared = 0
@@ -227,8 +122,8 @@ class Plan:
                 before = path[-1][1] if path else finest
                 after = self._summed(before, axis, wanted[axis], features[axis])
                 path.append((features[axis], after))
-            answers.append(path[-1][1].ravel())
-        return np.concatenate(answers)
+            counts.append(path[-1][1].ravel())
+        return np.concatenate(counts)
 
     def _summed(
         self, table: NDArray[np.int64], axis: int, column: int, feature: Feature
@@ -294,42 +189,3 @@ def cover(
         found |= dict.fromkeys(covered, len(joints))
         joints.append(tuple(sorted(joint)))
     return joints, [found[frozenset(each)] for each in sets]
-
-
-class Asked(NamedTuple):
-    """One table of a marginal: its features, its group, and the number of its first query."""
-
-    features: tuple[Feature, ...]
-    group: int
-    query: int
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """How many cells each feature has."""
-        return tuple(feature.size for feature in self.features)
-
-    @property
-    def size(self) -> int:
-        """The number of its cells."""
-        return math.prod(self.shape)
-
-    def of(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Its cells among the answers to all queries; a view."""
-        return answers[self.query : self.query + self.size].reshape(self.shape)
-
-
-def tables_asked(workload: Workload) -> list[Asked]:
-    """The tables of all marginals in a workload."""
-    found = []
-    group = 0
-    for family in workload.families:
-        if not isinstance(family, Marginals):
-            group += len(family.group_sizes)
-            continue
-        for marginal in family.groups:
-            query = int(workload.offsets[group])
-            for features in marginal.tables:
-                found.append(Asked(features, group, query))
-                query += found[-1].size
-            group += 1
-    return found

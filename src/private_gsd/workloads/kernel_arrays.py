@@ -1,9 +1,8 @@
-"""Layout: families of queries as the flat arrays that the kernels read."""
+"""Kernel arrays: tables, conjunctions and halfspaces as the flat arrays that the kernels read."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +12,7 @@ from private_gsd.kernels.halfspaces import Directions
 from private_gsd.kernels.marginals import LANES, Tables
 from private_gsd.schema import Discrete
 from private_gsd.workloads.programs import cuts_of_truths
+from private_gsd.workloads.starts import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,27 +21,28 @@ if TYPE_CHECKING:
 
     from private_gsd.schema import Schema
     from private_gsd.sql.expressions import Truth
-    from private_gsd.workloads import Conjunctions, Halfspaces
-    from private_gsd.workloads.features import Feature
-
-
-@dataclass(frozen=True)
-class Table:
-    """One table of a marginal: its features, its first query, its weight."""
-
-    features: tuple[Feature, ...]
-    query: int
-    weight: float
+    from private_gsd.workloads.layout import (
+        Asked,
+        ConjunctionQueries,
+        HalfspaceQueries,
+        QueryLayout,
+    )
 
 
 def cuts_of(
-    schema: Schema, tables: list[Table], conjunctions: list[Conjunctions], truths: Sequence[Truth]
+    schema: Schema, layout: QueryLayout, truths: Sequence[Truth]
 ) -> list[NDArray[np.float64]]:
-    """Where each column is cut by any query."""
+    """Where each column is cut by any query.
+
+    Args:
+        schema: The schema.
+        layout: The queries.
+        truths: All conditions, those of sums and of the schema's rules among them.
+    """
     found = cuts_of_truths(schema, truths)
-    for feature in {feature for table in tables for feature in table.features}:
+    for feature in {feature for table in layout.tables for feature in table.features}:
         found[feature.position].update(feature.breaks)
-    for family in conjunctions:
+    for family in layout.conjunctions:
         for place in np.unique(family.numbers).tolist():
             low, high = schema.columns[place].bounds
             thresholds = family.thresholds[family.numbers == place]
@@ -50,8 +51,20 @@ def cuts_of(
     return [np.array(sorted(each), dtype=np.float64) for each in found]
 
 
-def tables_of(schema: Schema, tables: list[Table], cuts: list[NDArray[np.float64]]) -> Tables:
-    """Lay out residuals with each feature of each table innermost once."""
+def tables_of(
+    schema: Schema,
+    tables: Sequence[Asked],
+    cuts: Sequence[NDArray[np.float64]],
+    weights: NDArray[np.float64],
+) -> Tables:
+    """Lay out residuals with each feature of each table innermost once.
+
+    Args:
+        schema: The schema.
+        tables: The tables; all queries of a table have the same weight.
+        cuts: Where each column is cut.
+        weights: For each query.
+    """
     features = sorted(
         {feature for table in tables for feature in table.features},
         key=lambda feature: (feature.position, feature.size, feature.segments, feature.breaks),
@@ -60,7 +73,7 @@ def tables_of(schema: Schema, tables: list[Table], cuts: list[NDArray[np.float64
     maps = [feature.cells_of_atoms(cuts[feature.position]) for feature in features]
     most = max((len(table.features) for table in tables), default=1)
     rest = max(most - 1, 1)
-    by_feature: list[list[tuple[Table, int, list[int], list[list[int]]]]] = [[] for _ in features]
+    by_feature: list[list[tuple[Asked, int, list[int], list[list[int]]]]] = [[] for _ in features]
     sources = []
     base = 0
     for table in tables:
@@ -111,8 +124,10 @@ def tables_of(schema: Schema, tables: list[Table], cuts: list[NDArray[np.float64
         atom_starts=starts_of([len(each) for each in maps]),
         slots=starts_of(lanes),
         entry_starts=starts_of([len(each) for each in by_feature]),
-        weights=np.array([entry[0].weight for entry in entries], dtype=np.float64),
-        totals=np.array([sum(entry[0].weight for entry in each) for each in by_feature], float),
+        weights=np.array([weights[entry[0].query] for entry in entries], dtype=np.float64),
+        weight_sums=np.array(
+            [sum(weights[entry[0].query] for entry in each) for each in by_feature], float
+        ),
         others=others,
         bases=np.array([entry[2][entry[1]] for entry in entries], dtype=np.int64),
         strides=near,
@@ -129,19 +144,19 @@ def tables_of(schema: Schema, tables: list[Table], cuts: list[NDArray[np.float64
 
 
 def conditions_of(
-    schema: Schema, families: Sequence[tuple[Conjunctions, int]], cuts: list[NDArray[np.float64]]
+    schema: Schema, families: Sequence[ConjunctionQueries], cuts: Sequence[NDArray[np.float64]]
 ) -> Conditions:
     """Each conjunction as spans of atoms, seen from each of its columns.
 
     Args:
         schema: The schema.
-        families: Conjunctions, and the number of the first query of each family.
+        families: Conjunctions, family by family.
         cuts: Where each column is cut.
     """
-    most = max((1 + family.numbers.shape[1] for family, _ in families), default=1)
+    most = max((1 + family.numbers.shape[1] for family in families), default=1)
     always = np.iinfo(np.int64).max
     parts = []
-    for family, first in families:
+    for family in families:
         size = len(family.category)
         columns = np.full((size, most), -1, dtype=np.int64)
         lows = np.zeros((size, most), dtype=np.int64)
@@ -164,7 +179,7 @@ def conditions_of(
                 same = (columns[:, later] >= 0) & (columns[:, later] == columns[:, earlier])
                 highs[same, earlier] = np.minimum(highs[same, earlier], highs[same, later])
                 columns[same, later], lows[same, later], highs[same, later] = -1, 0, always
-        parts.append((first + np.arange(size), columns, lows, highs))
+        parts.append((family.query + np.arange(size), columns, lows, highs))
     queries = _joined([part[0] for part in parts], np.int64)
     columns, lows, highs = (
         np.concatenate([np.empty((0, most), dtype=np.int64), *(part[at] for part in parts)])
@@ -192,17 +207,17 @@ def conditions_of(
 
 
 def directions_of(
-    schema: Schema, families: Sequence[tuple[Halfspaces, int]], weights: NDArray[np.float64]
+    schema: Schema, families: Sequence[HalfspaceQueries], weights: NDArray[np.float64]
 ) -> Directions:
     """All halfspaces side by side.
 
     Args:
         schema: The schema.
-        families: Halfspaces, and the number of the first query of each family.
+        families: Halfspaces, family by family.
         weights: For each query.
     """
-    queries = _joined([np.arange(len(f.indices)) + query for f, query in families], np.int64)
-    parameters = [family.parameters(np.arange(len(family.indices))) for family, _ in families]
+    queries = _joined([np.arange(each.size) + each.query for each in families], np.int64)
+    parameters = [each.parameters(np.arange(each.size)) for each in families]
     kinds = np.array([isinstance(column, Discrete) for column in schema])
     bounds = np.array([column.bounds for column in schema])
     sizes = [
@@ -221,11 +236,6 @@ def directions_of(
         lows=bounds[:, 0].copy(),  # a view of one column has another type than one of several
         spans=bounds[:, 1] - bounds[:, 0],
     )
-
-
-def starts_of(sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Where things of these sizes begin, one after the other; and where the last ends."""
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def _joined(parts: Sequence[NDArray[np.generic]], dtype: DTypeLike) -> NDArray[np.generic]:

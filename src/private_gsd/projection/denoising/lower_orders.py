@@ -1,0 +1,129 @@
+"""Lower orders: marginals of fewer columns, summed from measured marginals."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from private_gsd.measurements.measurements import Measurements
+from private_gsd.workloads import Marginals, Workload
+from private_gsd.workloads.layout import tables_asked
+from private_gsd.workloads.marginals import Marginal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from private_gsd.workloads.features import Feature
+    from private_gsd.workloads.layout import Asked
+
+    Shares = NDArray[np.float64]
+    Features = tuple[Feature, ...]
+
+# Largest absolute value of shares, and of scales as shares.
+LARGEST_SHARE = 1e6
+
+
+def has_marginals(workload: Workload) -> bool:
+    """Whether a workload has any marginals."""
+    return any(family.marginals for family in workload.families)
+
+
+def queries_of_marginals(workload: Workload) -> NDArray[np.bool_]:
+    """For every query, whether it belongs to a marginal."""
+    return np.concatenate(
+        [np.full(family.size, bool(family.marginals)) for family in workload.families]
+    )
+
+
+def marginals_alone(measured: Measurements) -> Measurements:
+    """The measurements of the marginals alone, with a schema without rules."""
+    families = measured.workload.families
+    groups = np.concatenate(
+        [np.full(len(family.group_sizes), bool(family.marginals)) for family in families]
+    )
+    schema = replace(measured.workload.schema, constraints=())
+    largest = LARGEST_SHARE * float(measured.n_records)
+    marginals = [each for family in families for each in family.marginals]
+    return Measurements(
+        Workload(schema, (Marginals(schema, marginals),)),
+        np.clip(measured.counts[queries_of_marginals(measured.workload)], -largest, largest),
+        np.clip(measured.scales[groups], measured.n_records / LARGEST_SHARE, largest),
+        measured.n_records,
+        ("",) * len(marginals),
+        measured.private,
+        measured.neighbours,
+    )
+
+
+def complete_tables(workload: Workload) -> list[Asked]:
+    """The tables of all marginals in which every row has a cell."""
+    tables = tables_asked(workload)
+    return [table for table in tables if not any(each.has_gap for each in table.features)]
+
+
+def largest_order(tables: Sequence[Asked]) -> int:
+    """The largest number of columns of a table."""
+    return max((len(table.features) for table in tables), default=0)
+
+
+def split(tables: Sequence[Asked], answers: Shares) -> list[Shares]:
+    """The answers of each table."""
+    return [table.of(answers) for table in tables]
+
+
+def cell_variance(measured: Measurements, table: Asked) -> float:
+    """The variance of the noise on the cells of a table, as shares."""
+    return float(measured.scales[table.group] / measured.n_records) ** 2
+
+
+def summed_to(
+    measured: Measurements, tables: Sequence[Asked], order: int, answers: Shares
+) -> Measurements:
+    """Tables of a lower order, each the mean of all sums to it, weighted by inverse variances.
+
+    Args:
+        measured: The measurements; their scales give the variances.
+        tables: The complete tables of these measurements.
+        order: The largest number of columns of the result's tables.
+        answers: The answers that are summed.
+    """
+    cells: dict[Features, Shares] = {}
+    precisions: dict[Features, float] = {}
+    for table in tables:
+        variance = cell_variance(measured, table)
+        for features, sums, summands in _sums(table, answers, order):
+            precision = 1 / (variance * summands)
+            cells[features] = cells.get(features, 0.0) + sums * precision
+            precisions[features] = precisions.get(features, 0.0) + precision
+    schema = measured.workload.schema
+    return Measurements(
+        Workload(schema, (Marginals(schema, [Marginal((features,)) for features in cells]),)),
+        np.concatenate([(cells[f] / precisions[f]).ravel() for f in cells]) * measured.n_records,
+        measured.n_records / np.sqrt(np.array(list(precisions.values()))),
+        measured.n_records,
+        ("",) * len(cells),
+        measured.private,
+        measured.neighbours,
+    )
+
+
+def product(columns: Sequence[Shares]) -> Shares:
+    """The table of independent columns."""
+    return functools.reduce(np.multiply.outer, columns)
+
+
+def _sums(table: Asked, answers: Shares, order: int) -> Iterator[tuple[Features, Shares, float]]:
+    """The sums of a table to fewer columns, and the number of cells that each sum is of."""
+    everything = range(len(table.features))
+    for places in itertools.combinations(everything, min(order, len(table.features))):
+        rest = tuple(place for place in everything if place not in places)
+        features = tuple(table.features[place] for place in places)
+        summands = math.prod(table.features[place].size for place in rest)
+        yield features, table.of(answers).sum(axis=rest), summands
