@@ -1,4 +1,4 @@
-"""Answering: exact counts for every family of queries, encoded rows in memory, on one core.
+"""Counting: exact counts for every family of queries, encoded rows in memory, on one core.
 
     python -m benchmarks.counting
 

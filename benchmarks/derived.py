@@ -3,8 +3,8 @@
     python -m benchmarks.derived [--seeds 4]
 
 20,000 people, all pairs of categories and trees of numbers, ε = 1: the mean absolute error of some
-statistics of the synthetic table, without and with these as derived statistics. The noise is seeded, so that
-anyone gets the same figures; a release would not be private.
+statistics of the synthetic table, without and with these as derived statistics. The noise is
+seeded, so that anyone gets the same figures; a release would not be private.
 """
 
 from __future__ import annotations

@@ -79,7 +79,8 @@ def main() -> None:
         start = time.perf_counter()
         found = evolve(measured, config, seed=1, threads=1)
         search = time.perf_counter() - start
-        edits = found.history[-1].edits_a_second
+        last = found.history[-1]
+        edits = last.edits / last.seconds
         results.append([name, *seconds, other, search, edits])
         table.add_row(
             name,

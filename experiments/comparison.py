@@ -1,4 +1,4 @@
-"""Comparing: the same workloads and budgets for several systems, as in most of the paper's figures."""
+"""Comparing: the same workloads and budgets for several systems, as in the paper's figures."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from experiments.data import Data, Named, load
-from experiments.results import save_run, saved_run, run_key
+from experiments.results import run_key, save_run, saved_run
 from private_gsd.errors import GsdError, require
 
 if TYPE_CHECKING:
