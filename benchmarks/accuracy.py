@@ -68,10 +68,10 @@ NEIGHBOURS = ("replace-one", "add-remove")
 def tables(data: str, part: str) -> tuple[Any, Any, Any]:
     """The schema, the rows that are measured and those held out, encoded."""
     from private_gsd import Schema
-    from private_gsd.evaluation.rows import read_rows
+    from private_gsd.evaluation.table_sample import sample_table
 
     schema = Schema.read(f"benchmarks/schemas/{Path(data).stem}.toml")
-    matrix = read_rows(data, schema, limit=2**31).sample
+    matrix = sample_table(data, schema, limit=2**31).sample
     held = np.arange(len(matrix)) % HELD == 0 if part == "mixed" else np.zeros(len(matrix), bool)
     return schema, matrix[~held], matrix[held]
 
@@ -109,7 +109,8 @@ def settings_of(run: dict[str, Any]) -> dict[str, Any]:
 def perform(run: dict[str, Any]) -> dict[str, Any]:
     """One run, in a process of its own."""
     from private_gsd import LeftOutWarning
-    from private_gsd.counting.exact import count, share_errors
+    from private_gsd.counting.comparison import share_errors
+    from private_gsd.counting.exact import count
     from private_gsd.mechanisms import Mechanism
 
     warnings.simplefilter("ignore", LeftOutWarning)

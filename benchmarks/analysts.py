@@ -19,7 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 from private_gsd import LeftOutWarning, Schema, Synthesizer
-from private_gsd.counting.exact import count, exact_counts, share_errors
+from private_gsd.counting.comparison import share_errors
+from private_gsd.counting.exact import count, exact_counts
 from private_gsd.workloads import read_predicates
 from private_gsd.workloads.specs import default_specs, workload_of
 

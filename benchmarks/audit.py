@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.measurements.measurements import Measurements
-    from private_gsd.privacy.measuring import NoisyTotal
+    from private_gsd.privacy.measuring import NoisyRecordCount
 
     Matrix = NDArray[np.float64]
 
@@ -193,7 +193,7 @@ def log_selection(scores: NDArray[np.int64], chosen: Sequence[int], scale: float
 class Memory:
     """A checkpoint in memory, of all that a release publishes."""
 
-    counted: NoisyTotal | None = None
+    counted: NoisyRecordCount | None = None
     selected: list[list[int]] = field(default_factory=list)
     measured: Measurements | None = None
     tables: dict[int, Matrix] = field(default_factory=dict)
@@ -210,11 +210,11 @@ class Memory:
         """The synthetic table."""
         return self.tables.get(epoch)
 
-    def total(self) -> NoisyTotal | None:
+    def total(self) -> NoisyRecordCount | None:
         """The number of records."""
         return self.counted
 
-    def keep_total(self, total: NoisyTotal, before: object) -> None:  # noqa: ARG002
+    def keep_total(self, total: NoisyRecordCount, before: object) -> None:  # noqa: ARG002
         """Keep it."""
         self.counted = total
 

@@ -127,7 +127,7 @@ def dense_answers(workload: Workload, matrix: NDArray[np.float64]) -> NDArray[np
     everyone = np.arange(len(matrix))
     for family in workload.families:
         if isinstance(family, Marginals):
-            for group in family.groups:
+            for group in family.marginals:
                 for features in group.tables:
                     cell = np.zeros(len(matrix), dtype=np.int64)
                     for feature in features:

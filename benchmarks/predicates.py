@@ -24,7 +24,7 @@ from private_gsd.counting.exact import count
 from private_gsd.data.sources import open_source
 from private_gsd.measurements.measurements import measure
 from private_gsd.privacy.accountant import LocalAccountant
-from private_gsd.privacy.allocation import plan_one_shot
+from private_gsd.privacy.allocation import allocate
 from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.noise import InsecureSeededNoise
 
@@ -70,7 +70,7 @@ def main() -> None:
         measured = measure(
             exact,
             range(workload.num_groups),
-            plan_one_shot(workload, budget).units,
+            allocate(workload, budget).units,
             accountant=LocalAccountant(budget),
             noise=InsecureSeededNoise(1),
         )

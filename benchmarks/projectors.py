@@ -31,7 +31,8 @@ from rich.table import Table
 
 from benchmarks.measure import measure as measured_run
 from private_gsd import LeftOutWarning, Schema, Sweep
-from private_gsd.counting.exact import count, exact_counts, share_errors
+from private_gsd.counting.comparison import share_errors
+from private_gsd.counting.exact import count, exact_counts
 from private_gsd.errors import WorkloadError
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.projection import projector_of

@@ -19,7 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 from private_gsd import LeftOutWarning, Schema, Synthesizer
-from private_gsd.counting.exact import count, exact_counts, share_errors
+from private_gsd.counting.comparison import share_errors
+from private_gsd.counting.exact import count, exact_counts
 from private_gsd.workloads.specs import workload_of
 
 EPSILONS = (0.07, 0.23, 0.52, 0.74, 1.0)

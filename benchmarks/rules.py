@@ -21,7 +21,8 @@ from rich.console import Console
 from rich.table import Table
 
 from private_gsd import Integer, LeftOutWarning, Schema, Synthesizer
-from private_gsd.counting.exact import count, exact_counts, share_errors
+from private_gsd.counting.comparison import share_errors
+from private_gsd.counting.exact import count, exact_counts
 from private_gsd.projection.constraints import broken_rows, first_table
 from private_gsd.workloads.specs import default_specs, workload_of
 

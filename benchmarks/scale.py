@@ -58,7 +58,7 @@ def grouped(workload: Workload) -> Iterator[tuple[str, str]]:
     """For each group of a workload, the two columns of its finest table, as SQL."""
     [family] = workload.families
     assert isinstance(family, Marginals)
-    for group in family.groups:
+    for group in family.marginals:
         yield tuple(  # type: ignore[misc]
             _sql(feature.position, len(feature.segments)) for feature in group.tables[-1]
         )

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from private_gsd import GeneticSearch, Measurements, Sweep, evolve
-from private_gsd.counting.exact import count, share_errors
+from private_gsd.counting.comparison import share_errors
+from private_gsd.counting.exact import count
 from private_gsd.workloads.specs import workload_of
 
 if TYPE_CHECKING:

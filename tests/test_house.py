@@ -127,16 +127,9 @@ RIGHT = re.compile(r"chow_liu_forests?|log_lifts")
 
 # What is left, by file, and leaves by being renamed: nothing is added here.
 REMAINING: dict[str, str] = {
-    "cli/console.py": "tell",
-    "cli/demo.py": "asked tell",
     "cli/evaluate.py": "tell",
-    "cli/ledger.py": "free held",
-    "cli/options.py": "Derived Evidence Groups Totals asked workload_asked",
-    "cli/plan.py": "asked groups",
-    "cli/synthesize.py": "derived evidence groups tell totals",
     "evaluation/evaluate.py": "Tell _not_told asked tell told",
     "evaluation/metrics/query_errors.py": "asked",
-    "evaluation/report/privacy_statement.py": "totals",
     "evaluation/report/release_report.py": "asked",
     "kernels/barrier.py": "meet",
     "kernels/cells.py": "chances",
@@ -150,13 +143,6 @@ REMAINING: dict[str, str] = {
     "mechanisms/forecast.py": "visits",
     "mechanisms/mst.py": "independent_shares shares",
     "mechanisms/rehearsal.py": "asked",
-    "privacy/allocation.py": "Plan plan_one_shot shares",
-    "privacy/ledger/ledger.py": "asked held",
-    "privacy/ledger/reservations.py": (
-        "_held _is_given_back give_back held held_by_runs keep kept kept_at"
-    ),
-    "privacy/ledger/storage.py": "told",
-    "privacy/measuring.py": "_told shares",
     "projection/baselines/drawing.py": "chances",
     "projection/baselines/mixing.py": "callback",
     "projection/baselines/mixtures.py": "callback chances chances_of",
@@ -204,7 +190,7 @@ REMAINING_CLASSES: set[str] = {
     "Candidates: kernels/algorithm_1.py mechanisms/steps.py",
     "Line: evaluation/result.py measurements/marginal_estimates.py",
     "Part: projection/baselines/products.py workloads/sums.py",
-    "Plan: mechanisms/base.py privacy/allocation.py workloads/tables.py",
+    "Plan: mechanisms/base.py workloads/tables.py",
     "Progress: projection/watch.py system/progress.py",
     "Rows: evaluation/rows.py projection/baselines/relaxed.py workloads/functions.py",
     "Shape: evaluation/metrics/associations.py projection/baselines/relaxed.py",
@@ -214,7 +200,6 @@ REMAINING_CLASSES: set[str] = {
 }
 REMAINING_LONG: set[str] = {
     "kernels/coordinate_search.py",
-    "privacy/ledger/ledger.py",
     "projection/denoising/denoise.py",
     "sql/parsing.py",
     "synthesis/sweep.py",

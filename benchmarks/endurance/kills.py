@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from benchmarks.endurance.scenes import Reference
-    from private_gsd.privacy.ledger.ledger import Charge
+    from private_gsd.privacy.accounts import Charge
 
 # Kills that are aimed wait for a change of the ledger's files, and then as long as this at most.
 AFTER_A_CHANGE = 0.004

@@ -19,7 +19,7 @@ from private_gsd.workloads import Neighbours
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from private_gsd.privacy.ledger.ledger import Charge
+    from private_gsd.privacy.accounts import Charge
 
 DATASET = "people"
 EPSILON = 1.0

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from private_gsd import workloads as workloads
+    from private_gsd.counting.comparison import QueryErrors as QueryErrors
+    from private_gsd.counting.comparison import query_errors as query_errors
     from private_gsd.counting.exact import ExactCounts as ExactCounts
-    from private_gsd.counting.exact import QueryErrors as QueryErrors
     from private_gsd.counting.exact import exact_counts as exact_counts
-    from private_gsd.counting.exact import query_errors as query_errors
     from private_gsd.data import datasets as datasets
     from private_gsd.data.encoding import Encoder as Encoder
     from private_gsd.data.sources import LeftOutWarning as LeftOutWarning
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from private_gsd.errors import WorkloadError as WorkloadError
     from private_gsd.evaluation import Evaluation as Evaluation
     from private_gsd.evaluation import evaluate as evaluate
+    from private_gsd.evaluation import write_report as write_report
     from private_gsd.measurements.knowledge import Knowledge as Knowledge
     from private_gsd.measurements.measurements import Measurements as Measurements
     from private_gsd.mechanisms import AIM as AIM
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     from private_gsd.synthesis.sampling import FewAlikeWarning as FewAlikeWarning
     from private_gsd.synthesis.sweep import Sweep as Sweep
     from private_gsd.synthesis.synthesizer import Synthesizer as Synthesizer
-    from private_gsd.workloads.marginals import SkippedWarning as SkippedWarning
+    from private_gsd.workloads.marginal_constructors import SkippedWarning as SkippedWarning
 
 __version__ = "0.1.0"
 
@@ -72,14 +73,15 @@ __version__ = "0.1.0"
 _NAMES = {
     name: module
     for module, names in {
-        "counting.exact": "ExactCounts QueryErrors exact_counts query_errors",
+        "counting.comparison": "QueryErrors query_errors",
+        "counting.exact": "ExactCounts exact_counts",
         "data.encoding": "Encoder",
         "data.sources": "LeftOutWarning PostgresQuery Source open_source",
         "errors": (
             "BudgetError DataError GsdError LedgerError MeasurementError MissingExtraError "
             "NotFittedError ProjectionError ReleaseError SchemaError SourceError WorkloadError"
         ),
-        "evaluation": "Evaluation evaluate",
+        "evaluation": "Evaluation evaluate write_report",
         "measurements.knowledge": "Knowledge",
         "measurements.measurements": "Measurements",
         "mechanisms": "AIM MST Adaptive EndedEarlyWarning Layered Mechanism OneShot",
@@ -94,7 +96,7 @@ _NAMES = {
         "synthesis.sampling": "FewAlikeWarning",
         "synthesis.sweep": "Sweep",
         "synthesis.synthesizer": "Synthesizer",
-        "workloads.marginals": "SkippedWarning",
+        "workloads.marginal_constructors": "SkippedWarning",
     }.items()
     for name in names.split()
 }

@@ -1,19 +1,20 @@
 """Every error that private-gsd raises for a person to read.
 
-                           exit code
-    GsdError                   1      anything else
-    ├── SchemaError            3      the schema file, or one built in Python, is wrong
-    ├── SourceError            4      the table cannot be opened or read
-    │   └── UnreadableError    4      … for a reason that lies in its rows
-    ├── DataError              5      the table was read, and holds values outside the schema
-    ├── MissingExtraError      6      an optional dependency is not installed
-    ├── WorkloadError          7      the queries asked for do not make sense, or are too many
-    ├── BudgetError            8      the privacy budget is wrong, or spent
-    ├── LedgerError            9      the ledger cannot be read or written
-    ├── MeasurementError      10      measurements are missing, torn or of another table
-    ├── ProjectionError       11      the search was asked for what it cannot do
-    └── ReleaseError          12      a release folder cannot be read, written or resumed
-        └── NotFittedError    12      … because there is none yet
+                              exit code
+    GsdError                      1      anything else
+    ├── SchemaError               3      the schema, or one of its rules, is wrong
+    ├── SourceError               4      the table cannot be opened or read
+    │   └── UnreadableError       4      … for a reason that lies in its rows
+    ├── DataError                 5      the table was read, and holds values outside the schema
+    ├── MissingExtraError         6      an optional dependency is not installed
+    ├── WorkloadError             7      the queries make no sense, or are too many
+    ├── BudgetError               8      the privacy budget makes no sense, or is spent
+    ├── LedgerError               9      the ledger cannot be opened, read or written
+    │   └── NotCommittedError     9      … because another process measures for the same charge
+    ├── MeasurementError         10      measurements are missing, torn or of another table
+    ├── ProjectionError          11      the projection cannot do what it was given to do
+    └── ReleaseError             12      a release folder cannot be read, written or resumed
+        └── NotFittedError       12      … because there is none yet
 
 Messages name the file, the column and the value, and say what to do next. The command line prints
 them without a traceback and ends with the exit code; 2 is a misused option, 130 an interruption.
@@ -31,8 +32,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Kind = TypeVar("Kind")
-
+T = TypeVar("T")
 
 CONFIDENTIAL = "This message depends on the data and may quote it: it is confidential."
 
@@ -49,14 +49,14 @@ class GsdError(Exception):
     confidential = False
 
     def __str__(self) -> str:
-        # Names of files may hold bytes that are no text, and must not stop us from naming them.
+        # The name of a file may hold bytes that are not text, and it is named nevertheless.
         message = super().__str__().encode("utf-8", "backslashreplace").decode()
-        quoted = CONFIDENTIAL in message  # from the error that this one passes on
+        quoted = CONFIDENTIAL in message  # the message of another error is passed on
         return f"{message}\n{CONFIDENTIAL}" if self.confidential and not quoted else message
 
 
 class SchemaError(GsdError):
-    """A schema is not well formed, or does not fit its use."""
+    """A schema, or one of its rules, is not well formed or does not fit its use."""
 
     exit_code = 3
 
@@ -80,6 +80,22 @@ class DataError(GsdError):
     confidential = True
 
 
+class MissingExtraError(GsdError, ImportError):
+    """An optional dependency is needed and is not installed."""
+
+    exit_code = 6
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(
+            f"{what} needs an optional dependency that is not installed. "
+            f"Install it with: pip install 'private-gsd[{extra}]'"
+        )
+        self._given = what, extra
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._given
+
+
 class WorkloadError(GsdError):
     """A workload cannot be made of this schema, or is too large."""
 
@@ -98,6 +114,10 @@ class LedgerError(GsdError):
     exit_code = 9
 
 
+class NotCommittedError(LedgerError):
+    """A measurement may not be committed: another process measures for the same charge."""
+
+
 class MeasurementError(GsdError):
     """Measurements cannot be read, written or joined."""
 
@@ -105,7 +125,7 @@ class MeasurementError(GsdError):
 
 
 class ProjectionError(GsdError):
-    """A search for a synthetic table was asked for what it cannot do."""
+    """A projection from measurements to a table cannot do what it was given to do."""
 
     exit_code = 11
 
@@ -118,22 +138,6 @@ class ReleaseError(GsdError):
 
 class NotFittedError(ReleaseError, AttributeError):
     """A synthesizer has made no release yet."""
-
-
-class NotCommittedError(LedgerError):
-    """What was drawn may not be kept: another process draws for the same charge."""
-
-
-class MissingExtraError(GsdError, ImportError):
-    """An optional dependency is needed and is not installed."""
-
-    exit_code = 6
-
-    def __init__(self, what: str, extra: str) -> None:
-        super().__init__(
-            f"{what} needs an optional dependency that is not installed. "
-            f"Install it with: pip install 'private-gsd[{extra}]'"
-        )
 
 
 def require(module: str, *, what: str, extra: str) -> Any:
@@ -150,10 +154,10 @@ def require(module: str, *, what: str, extra: str) -> Any:
         raise MissingExtraError(what, extra) from error
 
 
-def expect_type(kind: type[Kind], value: object) -> Kind:
-    """A value that is of a kind by now; not by an assertion, which ``python -O`` leaves out."""
-    if not isinstance(value, kind):
-        raise TypeError(f"expected {kind.__name__}, found {type(value).__name__}")
+def expect_type(expected: type[T], value: object) -> T:
+    """A value that must be of a type by now; ``python -O`` would leave out an assertion."""
+    if not isinstance(value, expected):
+        raise TypeError(f"expected {expected.__name__}, found {type(value).__name__}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Answering: one pass, any source, any number of threads; and exact answers that stay put."""
+"""Exact counts: one pass, any source, any number of threads; and they are never written."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.parquet
 import pytest
 
-from private_gsd import Encoder, ExactCounts, datasets, exact_counts, query_errors, workloads
-from private_gsd.counting.exact import BATCH_ROWS, count, share_errors
+from private_gsd import Encoder, ExactCounts, datasets, exact_counts, workloads
+from private_gsd.counting.exact import BATCH_ROWS, count
 from private_gsd.errors import DataError
 
 SCHEMA = datasets.census_schema()
@@ -41,7 +40,7 @@ def test_threads_do_not_matter(table: pa.Table, exact: ExactCounts) -> None:
     for threads in (None, 2, 5):
         again = exact_counts(WORKLOAD, table, threads=threads)
         np.testing.assert_array_equal(again.counts, exact.counts)
-        assert again.rows == exact.n_records == ROWS
+        assert again.n_records == exact.n_records == ROWS
 
 
 def test_the_source_does_not_matter(table: pa.Table, exact: ExactCounts, tmp_path: Path) -> None:
@@ -57,11 +56,16 @@ def test_every_row_is_counted_once(exact: ExactCounts) -> None:
         assert part.sum() == ROWS
 
 
-def test_progress_is_told_in_rows(table: pa.Table) -> None:
-    told: list[int] = []
-    exact_counts(WORKLOAD.select([0]), table, progress=told.append)
-    assert sum(told) == ROWS
-    assert len(told) > 1
+@pytest.mark.parametrize("total", [ROWS, None])
+def test_progress_is_reported_in_rows(table: pa.Table, total: int | None) -> None:
+    reports: list[tuple[str, float, float | None]] = []
+    data = table.to_reader() if total is None else table
+    exact_counts(WORKLOAD.select([0]), data, progress=lambda *now: reports.append(now))
+    assert {(what, everything) for what, _, everything in reports} == {("counting", total)}
+    done = [rows for _, rows, _ in reports]
+    assert done == sorted(done)
+    assert done[-1] == ROWS
+    assert len(done) > 1
 
 
 def test_bad_values_are_counted_over_all_batches(table: pa.Table) -> None:
@@ -73,13 +77,13 @@ def test_bad_values_are_counted_over_all_batches(table: pa.Table) -> None:
         exact_counts(WORKLOAD.select([0]), bad, threads=2)
 
 
-def test_exact_answers_show_nothing(exact: ExactCounts) -> None:
-    assert repr(exact) == str(exact) == f"<ExactCounts to {WORKLOAD.size:,} queries: redacted>"
+def test_exact_counts_show_nothing(exact: ExactCounts) -> None:
+    assert repr(exact) == str(exact) == f"<ExactCounts of {WORKLOAD.size:,} queries: redacted>"
     assert f"{exact}" == repr(exact)
     assert not hasattr(exact, "__dict__")
 
 
-def test_exact_answers_are_not_written(exact: ExactCounts, tmp_path: Path) -> None:
+def test_exact_counts_are_not_written(exact: ExactCounts, tmp_path: Path) -> None:
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         with pytest.raises(TypeError, match="cannot be pickled, copied or written"):
             pickle.dumps(exact, protocol)
@@ -94,30 +98,6 @@ def test_exact_answers_are_not_written(exact: ExactCounts, tmp_path: Path) -> No
         np.save(tmp_path / "exact.npy", exact)
     with pytest.raises(TypeError, match="do not turn into arrays"):
         np.asarray(exact)
-
-
-def test_query_errors(table: pa.Table) -> None:
-    workload = workloads.categorical_marginals(SCHEMA, sets=[("sex",)])
-    women, men = (
-        table.filter(pa.compute.equal(table["sex"], sex)).slice(0, 100)
-        for sex in ("female", "male")
-    )
-    errors = query_errors(workload, women, men)
-    assert (errors.max, errors.mean, errors.rms) == (1, 1, 1)
-    mixed = pa.concat_tables([women, men.slice(0, 25)])
-    errors = query_errors(workload, mixed, women)
-    assert (errors.max, errors.mean, errors.rms) == pytest.approx((0.2, 0.2, 0.2))
-    exact = exact_counts(workload, women)
-    assert query_errors(workload, exact, women).max == 0
-    with pytest.raises(ValueError, match="another workload"):
-        query_errors(workloads.categorical_marginals(SCHEMA, 1), exact, women)
-
-
-def test_share_errors() -> None:
-    errors = share_errors(np.array([0.0, 0.5, 1.0]), np.array([0.0, 0.1, 0.7]))
-    assert errors.max == pytest.approx(0.4)
-    assert errors.mean == pytest.approx(0.7 / 3)
-    assert errors.rms == pytest.approx(np.sqrt(0.25 / 3))
 
 
 def test_matrices_in_either_order() -> None:
@@ -151,7 +131,7 @@ def test_no_rows_give_no_counts() -> None:
 
 
 def test_errors_on_threads_come_through(table: pa.Table) -> None:
-    def stop(rows: int) -> None:
+    def stop(what: str, done: float, total: float | None) -> None:
         raise RuntimeError("stop")
 
     with pytest.raises(RuntimeError, match="stop"):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from private_gsd import Schema, datasets
+import private_gsd as gsd
+from private_gsd import Categorical, Integer, Schema, datasets
+from private_gsd.evaluation.table_sample import TableSample
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,6 +30,14 @@ def parts(rows: int) -> tuple[pa.Table, pa.Table]:
     return table.slice(0, rows), table.slice(rows)
 
 
+TRAIN, HELD_OUT = parts(1500)
+
+
+def quick(schema: Schema = SCHEMA, epsilon: float = 1.0, **settings: Any) -> gsd.Synthesizer:
+    """A synthesizer that does not denoise, and is fast for that."""
+    return gsd.Synthesizer(schema, epsilon, projector=gsd.GeneticSearch(denoise=False), **settings)
+
+
 def shuffled(table: pa.Table) -> pa.Table:
     """The same columns, each in an order of its own."""
     rng = np.random.default_rng(1)
@@ -42,6 +52,31 @@ def constant(table: pa.Table) -> pa.Table:
 
 def matrix_of(*columns: list[float] | NDArray[np.float64]) -> NDArray[np.float64]:
     return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
+
+
+def sample_of(matrix: NDArray[np.float64]) -> TableSample:
+    """An encoded table as what an evaluation reads of it, without queries and rules."""
+    none = np.empty(0, dtype=np.int64)
+    return TableSample(matrix, len(matrix), np.isnan(matrix).sum(axis=0), none, none)
+
+
+def hostile() -> tuple[Schema, pa.Table]:
+    """A schema and a table whose names and values try to break a page."""
+    name = HOSTILE + " x"
+    schema = Schema(
+        [
+            Categorical(HOSTILE, values=[HOSTILE, "</style><b>", "]]>"], description=HOSTILE),
+            Integer(name, lower=0, upper=100),
+        ]
+    )
+    rng = np.random.default_rng(0)
+    table = pa.table(
+        {
+            HOSTILE: rng.choice([HOSTILE, "</style><b>", "]]>"], 60),
+            name: rng.integers(0, 100, 60),
+        }
+    )
+    return schema, table
 
 
 class Outline(HTMLParser):

@@ -62,7 +62,7 @@ def test_public_totals_are_met_and_recorded(tmp_path: Path) -> None:
     for condition, number in TOTALS.items():
         assert abs(share(synth.sample(), condition) - number / 6000) <= 1.5 / 2000
         assert abs(share(plain, condition) - number / 6000) > 0.005
-    assert synth.release.privacy["claims"]["public_totals"] == TOTALS
+    assert synth.release.privacy["claims"]["public_counts"] == TOTALS
     again = Release.load(tmp_path / "r")
     assert again.settings["totals"] == TOTALS
     assert again.privacy["spent"]["epsilon"] == pytest.approx(0.1)  # they cost nothing
@@ -165,7 +165,7 @@ def test_derived_statistics_are_met(text: str) -> None:
     low, high = SCHEMA["age" if "age" in text else "hours"].bounds
     found, real = (statistic(table.to_pandas()) for table in (synth.sample(), DATA))
     assert abs(found - real) <= (high - low) / 40
-    assert synth.release.privacy["claims"]["derived"] == [text]
+    assert synth.release.privacy["claims"]["derived_statistics"] == [text]
 
 
 def test_a_base_of_noise_alone_gives_no_target() -> None:
@@ -237,7 +237,7 @@ def test_outside_evidence_counts_by_its_variance(tmp_path: Path) -> None:
         errors.append(np.abs(found - exact.counts / 6000).max())
     assert errors[1] < 0.002 < errors[0]
     release = Release.load(tmp_path / "r1")
-    assert release.privacy["claims"]["outside_groups"] == 1
+    assert release.privacy["claims"]["external_groups"] == 1
     copy = release.save(tmp_path / "copy")
     assert (copy.folder / "evidence" / "measurements.json").exists()
     kept = copy.outside()

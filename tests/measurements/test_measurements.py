@@ -22,14 +22,12 @@ from private_gsd.measurements.measurements import Measurements, _checksum, measu
 from private_gsd.privacy.accountant import LocalAccountant
 from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.measuring import (
-    NoisyTotal,
-    Selection,
+    NoisyRecordCount,
     release_counts,
-    release_total,
-    select_by_distance,
-    select_groups,
+    release_n_records,
 )
 from private_gsd.privacy.noise import InsecureSeededNoise, SecureNoise
+from private_gsd.privacy.selection import Selection, select_by_distance, select_groups
 from private_gsd.system import durable_files
 
 SCHEMA = datasets.census_schema()
@@ -244,7 +242,7 @@ def test_an_insecure_selection_or_total_is_told_on() -> None:
     assert not measure(
         EXACT, Selection((0,), private=False), [9], accountant=LocalAccountant(BUDGET), **options
     ).private
-    total = NoisyTotal(2990, 5.0, private=False)
+    total = NoisyRecordCount(2990, 5.0, private=False)
     assert not measured([0], neighbours="add-remove", rows=total, **options).private
 
 
@@ -393,7 +391,7 @@ def test_a_drafted_schema_is_not_measured() -> None:
             door(SecureNoise())
     other = LocalAccountant(BUDGET, "add-remove")
     with pytest.raises(SchemaError, match="the schema is a draft"):
-        release_total(exact, 9, accountant=other, noise=SecureNoise())
+        release_n_records(exact, 9, accountant=other, noise=SecureNoise())
     assert (accountant.spent, other.spent) == (0, 0)
     # For experiments on public data; the result says what it is.
     for door in doors:

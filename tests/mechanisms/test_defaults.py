@@ -14,7 +14,7 @@ from private_gsd import (
     datasets,
 )
 from private_gsd.mechanisms.defaults import choose_mechanism, choose_rows, choose_specs, few_triples
-from private_gsd.privacy.allocation import plan_one_shot
+from private_gsd.privacy.allocation import allocate
 from private_gsd.privacy.budget import RhoBudget
 from private_gsd.synthesis.synthesizer import Synthesizer
 from private_gsd.workloads import Workload
@@ -23,7 +23,7 @@ from tests.fitting import SCHEMA, TABLE
 
 
 def noise_of(workload: Workload, budget: RhoBudget) -> float:
-    return max(share.scale for share in plan_one_shot(workload, budget).shares)
+    return max(group.scale for group in allocate(workload, budget).groups)
 
 
 def test_auto_chooses_a_mechanism_from_public_facts() -> None:
@@ -75,7 +75,7 @@ def test_rows_by_the_noise() -> None:
     """Sixty within a standard deviation of the least noise, from 5,000 to 20,000."""
     asked = workload_of(SCHEMA, ["categorical:2", "categorical:3"])
     budget = RhoBudget.from_epsilon(1.0, 1e-9)
-    noise = plan_one_shot(asked, budget).shares[0].scale
+    noise = allocate(asked, budget).groups[0].scale
     layered = Layered()
     for share, rows in ((1 / 50, 5000), (1 / 200, 12_000), (1 / 10_000, 20_000)):
         n_records = round(noise / share)

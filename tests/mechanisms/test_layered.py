@@ -55,11 +55,11 @@ def test_pairs_get_four_fifths_and_the_same_noise() -> None:
         for neighbours in relations:
             plan = plan_of(LAYERED, measured, BUDGET, neighbours)
             assert 0 <= BUDGET.units - sum(plan.units) < measured.num_groups
-            names = [share.name for share in plan.shares]
+            names = [group.name for group in plan.groups]
             upper = np.array([name.count(" x ") >= 2 for name in names])
             units = np.array(plan.units, dtype=float)
             assert units[upper].sum() / units.sum() == pytest.approx(0.2, rel=1e-6)
-            scales = np.array([share.scale for share in plan.shares])
+            scales = np.array([group.scale for group in plan.groups])
             for layer in (upper, ~upper):
                 assert scales[layer].max() == pytest.approx(scales[layer].min(), rel=1e-6)
     plan = plan_of(LAYERED, measured, BUDGET)

@@ -15,7 +15,8 @@ import pytest
 
 from private_gsd import Boolean, Categorical, Measurements, Schema, Sweep, Synthesizer, datasets
 from private_gsd import workloads as asked
-from private_gsd.counting.exact import count, query_errors
+from private_gsd.counting.comparison import query_errors
+from private_gsd.counting.exact import count
 from private_gsd.errors import BudgetError, LedgerError, MeasurementError, WorkloadError
 from private_gsd.mechanisms import Mechanism, is_picky, measurable, planned_units, single_columns
 from private_gsd.mechanisms.aim import _fitting, weights_of
@@ -188,7 +189,7 @@ def test_the_budget_is_spent_to_the_last_unit(name: str, neighbours: str, tmp_pa
         assert planned_units(mechanism, everything, budget, neighbours) == budget.units  # type: ignore[arg-type]
         assert synth.release.privacy["spent"]["epsilon"] == pytest.approx(epsilon)
         with Ledger(Path(f"{folder}.ledger.db"), create=True) as ledger:
-            assert ledger.account("table").held == 0
+            assert ledger.account("table").reserved == 0
 
 
 def test_rounds_have_four_times_as_much_where_little_moved(

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_gsd.privacy import noise
-from private_gsd.privacy.ledger import ledger
+from private_gsd.privacy.ledger import entries
 
 MOMENT = "2024-02-29T12:00:00.000000+00:00"
 
@@ -85,7 +85,7 @@ def everything_equal(start: int = 0) -> Iterator[None]:
 
     with (
         replaced(noise.SecureNoise, EqualNoise),
-        replaced(ledger.now, lambda: MOMENT),
+        replaced(entries.now, lambda: MOMENT),
         _nothing_remembered(),
         mock.patch.object(secrets, "token_bytes", token_bytes),
         mock.patch.object(secrets, "token_hex", token_hex),
@@ -100,7 +100,7 @@ def _nothing_remembered() -> Iterator[None]:
     if memory is None:
         yield
         return
-    with mock.patch.object(memory, "_FITS", []):
+    with mock.patch.object(memory, "COUNTED", []):
         yield
 
 

@@ -1,4 +1,4 @@
-"""Statistical tests of mechanisms, with stated chances of error."""
+"""Statistical tests of noise, with stated probabilities of error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-# A right mechanism fails a test once in a billion runs.
+# Right noise fails a test once in a billion runs.
 SIGNIFICANCE = 1e-9
 
 
@@ -32,7 +32,7 @@ def chi_square_p(observed: NDArray[np.float64], expected: NDArray[np.float64]) -
 
 
 def clopper_pearson(hits: int, runs: int, alpha: float) -> tuple[float, float]:
-    """A confidence interval for a probability, each end wrong with chance ``alpha``."""
+    """A confidence interval for a probability, each end wrong with probability ``alpha``."""
 
     def tail(p: float) -> float:
         """P(at least ``hits`` of ``runs``)."""
@@ -73,7 +73,7 @@ def _solve(function: Callable[[float], float]) -> float:
 def epsilon_lower_bound(hits: int, false_hits: int, runs: int, delta: float) -> float:
     """The ε that a mechanism must at least have, from how often an event came on two neighbours.
 
-    Both ends of the bound are wrong with chance SIGNIFICANCE.
+    Both ends of the bound are wrong with probability SIGNIFICANCE.
     """
     low, _ = clopper_pearson(hits, runs, SIGNIFICANCE)
     _, high = clopper_pearson(false_hits, runs, SIGNIFICANCE)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import json
 import math
+import pickle
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -25,7 +28,7 @@ from private_gsd.privacy.budget import (
     epsilon_of,
     rho_of,
 )
-from private_gsd.privacy.conversions import delta_of
+from private_gsd.privacy.conversions import zcdp_delta
 
 dp.enable_features("contrib")
 rhos = st.floats(1e-7, 20)
@@ -39,8 +42,8 @@ def test_the_zcdp_conversion_is_opendp_s(rho: float, delta: float) -> None:
         dp.l2_distance(T="f64"),
         scale=1 / math.sqrt(2 * rho),
     )
-    curve: Any = dp.c.make_zCDP_to_approxDP(gaussian)
-    theirs = curve.map(1.0).epsilon(delta)
+    conversion: Any = dp.c.make_zCDP_to_approxDP(gaussian)
+    theirs = conversion.map(1.0).epsilon(delta)
     assert epsilon_of(rho, delta) == pytest.approx(theirs, rel=1e-7)
 
 
@@ -81,8 +84,8 @@ def test_a_budget_keeps_its_promise(conversion: Any, epsilon: float, delta: floa
 
 @given(st.floats(1e-6, 10), st.floats(0, 30))
 def test_delta_falls_as_epsilon_grows(rho: float, epsilon: float) -> None:
-    assert 0 <= delta_of(rho, epsilon + 0.1) <= delta_of(rho, epsilon) <= 1
-    assert delta_of(0.0, epsilon) == 0
+    assert 0 <= zcdp_delta(rho, epsilon + 0.1) <= zcdp_delta(rho, epsilon) <= 1
+    assert zcdp_delta(0.0, epsilon) == 0
 
 
 @given(st.floats(1e-6, 10), st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=300))
@@ -175,6 +178,15 @@ def test_a_stated_budget_goes_through_json(budget: Budget) -> None:
     assert Budget.from_dict(json.loads(json.dumps(budget.to_dict()))) == budget
 
 
+def test_a_stated_budget_is_a_value() -> None:
+    """Frozen, hashable, and the same after a pickle or a copy."""
+    budget = Budget(1, 1e-9, "add-remove", "gdp")
+    assert pickle.loads(pickle.dumps(budget)) == copy.deepcopy(budget) == budget
+    assert len({budget, Budget(1.0, 1e-9, "add-remove", "gdp"), Budget(2)}) == 2
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        budget.epsilon = 2.0  # type: ignore[misc]
+
+
 WRONG_STATEMENTS: list[tuple[dict[str, Any], str]] = [
     *(
         ({"epsilon": epsilon}, message)
@@ -190,7 +202,17 @@ WRONG_STATEMENTS: list[tuple[dict[str, Any], str]] = [
             (-1.5, "epsilon must be more than 0 and finite, not -1.5"),
         )
     ),
-    *(({"epsilon": 1, "delta": delta}, "delta must be") for delta in (0, 1, -1, math.nan, "0.1")),
+    *(
+        (
+            {"epsilon": 1, "delta": delta},
+            f"more than 0 and less than 1 (from 1e-300 to 0.9), not {delta!r}",
+        )
+        for delta in (0, 1, -1, math.nan, math.inf)
+    ),
+    *(
+        ({"epsilon": 1, "delta": delta}, f"delta must be a number, not {delta!r}")
+        for delta in ("0.1", True)
+    ),
     ({"epsilon": 1, "neighbours": "replace"}, "'add-remove', not 'replace' (did you mean 'rep"),
     ({"epsilon": 1, "neighbours": ["replace-one"]}, "neighbours must be 'replace-one' or"),
     ({"epsilon": 1, "conversion": "papr"}, "not 'papr' (did you mean 'paper'?)"),
@@ -236,8 +258,12 @@ def test_a_stated_budget_takes_defaults_when_it_is_resolved() -> None:
 @pytest.mark.parametrize(
     ("budget", "n_records", "message"),
     [
-        (Budget(1, neighbours="add-remove"), 1000, "give a delta: by default it is 1 / rows², and"),
-        (Budget(1), None, "give a delta: by default it is 1 / rows², and the number of rows is no"),
+        (Budget(1, neighbours="add-remove"), 1000, "give a delta: by default it is 1 / N², and"),
+        (
+            Budget(1),
+            None,
+            "give a delta: by default it is 1 / N², and the number of records, N, is not known",
+        ),
         (Budget(1), 1, "no sensible delta"),
     ],
 )

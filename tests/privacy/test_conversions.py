@@ -1,4 +1,4 @@
-"""The curves: against integrals and exact sums, which know nothing of the proof."""
+"""The conversions: against integrals and exact sums, which know nothing of the proof."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from private_gsd.privacy.budget import RhoBudget, epsilon_of, rho_of
-from private_gsd.privacy.conversions import ROUNDING, delta_of, delta_of_gaussian
+from private_gsd.privacy.conversions import ROUNDING, gdp_delta, zcdp_delta
 from private_gsd.privacy.noise import gaussian_scale
 
 EPSILONS = np.linspace(0, 6, 13)
@@ -27,14 +27,14 @@ def discrete_gaussian(variance: float) -> np.ndarray:
 
 
 def losses(variance: float) -> np.ndarray:
-    """log P/Q at each of these numbers, if one person adds one to what is counted under Q."""
+    """log P/Q at each of these numbers, if one record adds one to what is counted under Q."""
     reach = (len(discrete_gaussian(variance)) - 1) // 2
     found: np.ndarray = (1 - 2 * np.arange(-reach, reach + 1)) / (2 * variance)
     return found
 
 
 def exact_deltas(answers: int, variance: float, epsilons: np.ndarray) -> np.ndarray:
-    """δ of so many counts, to each of which one person adds one: a sum over all outcomes."""
+    """δ of so many counts, to each of which one record adds one: a sum over all outcomes."""
     one = discrete_gaussian(variance)
     law = one
     for _ in range(answers - 1):
@@ -47,19 +47,19 @@ def exact_deltas(answers: int, variance: float, epsilons: np.ndarray) -> np.ndar
 
 @pytest.mark.parametrize("answers", [1, 2, 8, 50])
 @pytest.mark.parametrize("rho", [0.01, 0.1, 0.5, 2, 8])
-def test_whole_numbers_keep_what_the_curve_promises(answers: int, rho: float) -> None:
+def test_whole_numbers_keep_what_the_conversion_promises(answers: int, rho: float) -> None:
     units = RhoBudget.from_rho(rho, 1e-9).units // answers
     variance = gaussian_scale(1.0, units, "gdp") ** 2
     epsilons = EPSILONS * math.sqrt(rho)
-    claimed = [delta_of_gaussian(rho, epsilon) for epsilon in epsilons]
+    claimed = [gdp_delta(rho, epsilon) for epsilon in epsilons]
     assert (exact_deltas(answers, variance, epsilons) <= claimed).all()
 
 
 @pytest.mark.parametrize(("answers", "rho"), [(1, 0.1), (1, 2), (2, 0.5), (8, 2)])
 def test_without_the_three_they_would_not(answers: int, rho: float) -> None:
-    """A variance of Δ²/2ρ alone is enough for zCDP, but not for the Gaussian's curve."""
+    """A variance of Δ²/2ρ alone is enough for zCDP, but not for the conversion "gdp"."""
     epsilons = EPSILONS * math.sqrt(rho)
-    claimed = [delta_of_gaussian(rho, epsilon) for epsilon in epsilons]
+    claimed = [gdp_delta(rho, epsilon) for epsilon in epsilons]
     assert (exact_deltas(answers, answers / (2 * rho), epsilons) / claimed).max() > 1.02
 
 
@@ -68,7 +68,7 @@ def test_the_promise_is_no_more_than_is_needed_where_noise_is_usual() -> None:
     rho, answers = 0.05, 50
     variance = gaussian_scale(1.0, RhoBudget.from_rho(rho / answers, 1e-9).units, "gdp") ** 2
     (exact,) = exact_deltas(answers, variance, np.ones(1))
-    assert exact > 0.96 * delta_of_gaussian(rho, 1.0)
+    assert exact > 0.96 * gdp_delta(rho, 1.0)
 
 
 def test_answers_with_different_noise() -> None:
@@ -81,7 +81,7 @@ def test_answers_with_different_noise() -> None:
     loss = np.add.outer(losses(variances[0]), losses(variances[1]))
     for epsilon in EPSILONS:
         delta = float((law * np.maximum(0, -np.expm1(epsilon - loss))).sum())
-        assert delta <= delta_of_gaussian(rho, epsilon)
+        assert delta <= gdp_delta(rho, epsilon)
 
 
 @pytest.mark.parametrize("extra", [0.3, 0.5, 1.0])
@@ -107,13 +107,13 @@ def test_a_discrete_gaussian_is_a_gaussian_rounded_at_random(extra: float) -> No
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 3])
 @pytest.mark.parametrize("rho", [1e-3, 0.05, 2])
-def test_the_curve_is_the_integral(rho: float, epsilon: float) -> None:
+def test_the_conversion_is_the_integral(rho: float, epsilon: float) -> None:
     """δ = ∫ max(0, p - e^ε q), p and q Gaussians that are μ apart."""
     mu = math.sqrt(2 * rho)
     x, step = np.linspace(-12, 12, 2_000_001, retstep=True)
     p, q = (np.exp(-((x - shift) ** 2) / 2) / math.sqrt(2 * math.pi) for shift in (mu, 0.0))
     integral = float(np.maximum(0, p - math.exp(epsilon) * q).sum() * step)
-    assert delta_of_gaussian(rho, epsilon) == pytest.approx(integral, rel=1e-5, abs=1e-18)
+    assert gdp_delta(rho, epsilon) == pytest.approx(integral, rel=1e-5, abs=1e-18)
 
 
 @given(st.floats(1e-12, 900), st.floats(0, 2000))
@@ -124,11 +124,11 @@ def test_the_curve_is_the_integral(rho: float, epsilon: float) -> None:
 def test_gaussian_noise_is_never_worse_than_all_that_zcdp_allows(
     rho: float, epsilon: float
 ) -> None:
-    here = delta_of_gaussian(rho, epsilon)
-    assert 0 <= here <= delta_of(rho, epsilon) <= 1
-    assert delta_of_gaussian(rho, epsilon + 0.1) <= here
-    assert delta_of_gaussian(rho * 1.01, epsilon) >= here
-    assert delta_of_gaussian(0.0, epsilon) == 0
+    here = gdp_delta(rho, epsilon)
+    assert 0 <= here <= zcdp_delta(rho, epsilon) <= 1
+    assert gdp_delta(rho, epsilon + 0.1) <= here
+    assert gdp_delta(rho * 1.01, epsilon) >= here
+    assert gdp_delta(0.0, epsilon) == 0
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_gaussian_noise_is_never_worse_than_all_that_zcdp_allows(
 )
 def test_where_numbers_end(rho: float, epsilon: float, delta: float) -> None:
     """Never less than δ is (reckoned with 60 digits), and hardly more."""
-    assert delta <= delta_of_gaussian(rho, epsilon) < 1.00001 * delta
+    assert delta <= gdp_delta(rho, epsilon) < 1.00001 * delta
 
 
 @pytest.mark.parametrize("rho", [1e-3, 0.02, 0.5])

@@ -1,4 +1,4 @@
-"""Release: paid before noise exists, with the sensitivity of the workload, and nothing else."""
+"""Measuring: paid before noise is drawn, with the sensitivity of the workload, and no other."""
 
 from __future__ import annotations
 
@@ -7,51 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import private_gsd
-from private_gsd import datasets, exact_counts, workloads
 from private_gsd.errors import BudgetError, WorkloadError
 from private_gsd.privacy.accountant import LedgerAccountant, LocalAccountant
-from private_gsd.privacy.budget import Conversion, RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
-from private_gsd.privacy.measuring import release_counts, release_total, select_groups
-from private_gsd.privacy.noise import InsecureSeededNoise, SecureNoise, gaussian_scale
-
-SCHEMA = datasets.census_schema().select(["sex", "age", "marital", "citizen", "income"])
-WORKLOAD = (
-    workloads.categorical_marginals(SCHEMA, 2)
-    + workloads.tree_marginals(SCHEMA, 2)
-    + workloads.random_prefixes(SCHEMA, 20)
+from private_gsd.privacy.measuring import release_counts, release_n_records
+from private_gsd.privacy.noise import (
+    InsecureSeededNoise,
+    SecureNoise,
+    gaussian_scale,
 )
-EXACT = exact_counts(WORKLOAD, datasets.census(2000).select(SCHEMA.names))
-BUDGET = RhoBudget.from_epsilon(1, 1e-9)
+from tests.privacy.census_counts import BUDGET, EXACT, WORKLOAD, Watch
 
-
-class Watch:
-    """Records what happened in which order; an accountant and a noise source at once."""
-
-    private = True
-    conversion: Conversion = "zcdp"
-
-    def __init__(self, refuse: bool = False) -> None:
-        self.events: list[Any] = []
-        self.refuse = refuse
-
-    def charge(self, units: int, mechanism: str, groups: Any, neighbours: str) -> str:
-        if self.refuse:
-            raise BudgetError("no")
-        self.events.append(("charge", units, mechanism, tuple(groups), neighbours))
-        return "7"
-
-    def gaussian(self, counts: np.ndarray, scale: float) -> np.ndarray:
-        self.events.append(("noise", scale, len(counts)))
-        return counts
-
-    def top_k(self, scores: np.ndarray, k: int, scale: float) -> list[int]:
-        self.events.append(("select", scores.tolist(), k, scale))
-        return list(range(k))
+SOURCES = sorted(Path(private_gsd.__file__).parent.rglob("*.py"))
 
 
 def test_the_charge_comes_before_the_noise() -> None:
@@ -81,10 +51,7 @@ def test_nothing_is_drawn_when_the_charge_is_refused() -> None:
     watch, refusing = Watch(), Watch(refuse=True)
     for act in (
         lambda: release_counts(EXACT, [0], [5], accountant=refusing, noise=watch),
-        lambda: release_total(EXACT, 5, accountant=refusing, noise=watch),
-        lambda: select_groups(
-            EXACT, EXACT.counts / 2000, 2000, [0, 1], 1, 5, accountant=refusing, noise=watch
-        ),
+        lambda: release_n_records(EXACT, 5, accountant=refusing, noise=watch),
     ):
         with pytest.raises(BudgetError, match="no"):
             act()
@@ -106,60 +73,10 @@ def test_nothing_is_charged_for_what_cannot_be_done() -> None:
     for groups, units in bad:
         with pytest.raises((BudgetError, WorkloadError)):
             release_counts(EXACT, groups, units, accountant=watch, noise=watch)
-    good: dict[str, Any] = {
-        "shares": EXACT.counts / 2000,
-        "rows": 2000,
-        "candidates": [0, 1],
-        "k": 1,
-        "units": 5,
-    }
-    for name, value in (
-        ("k", 3),
-        ("k", 0),
-        ("rows", None),
-        ("rows", 0),
-        ("rows", 2.5),
-        ("units", 0),
-        ("candidates", [0, 0]),
-        ("candidates", [-1, 0]),
-        ("candidates", [0.5]),
-        ("shares", EXACT.counts[:-1] / 2000),
-        ("shares", np.full(WORKLOAD.size, np.nan)),
-        ("shares", np.full(WORKLOAD.size, np.inf)),
-        ("shares", np.full(WORKLOAD.size, -1e17)),
-        ("shares", np.full(WORKLOAD.size, 1.01)),
-    ):
-        with pytest.raises((BudgetError, WorkloadError)):
-            select_groups(EXACT, **{**good, name: value}, accountant=watch, noise=watch)
     assert watch.events == []
 
 
-def test_other_neighbours_than_promised_are_refused() -> None:
-    """Noise for add-remove neighbours is too little for replace-one ones."""
-    for promised, used in (("replace-one", "add-remove"), ("add-remove", "replace-one")):
-        accountant = LocalAccountant(BUDGET, promised)
-        with pytest.raises(BudgetError, match=f"is for {promised} neighbours, the release for"):
-            release_counts(
-                EXACT,
-                [0],
-                [5],
-                accountant=accountant,
-                noise=SecureNoise(),
-                neighbours=used,  # type: ignore[arg-type]
-            )
-        assert accountant.spent == 0
-
-
-def test_the_ledger_keeps_its_promise_about_neighbours(tmp_path: Path) -> None:
-    with Ledger(tmp_path / "ledger.db", create=True) as ledger:
-        ledger.add_dataset("census", BUDGET, "replace-one")
-        accountant = LedgerAccountant(ledger, "census", "run")
-        with pytest.raises(BudgetError, match="the release for add-remove"):
-            release_total(EXACT, 5, accountant=accountant, noise=SecureNoise())
-        assert ledger.account("census").spent == 0
-
-
-def test_the_ledger_is_told_of_insecure_noise(tmp_path: Path) -> None:
+def test_a_charge_says_that_noise_is_insecure(tmp_path: Path) -> None:
     with Ledger(tmp_path / "ledger.db", create=True) as ledger:
         ledger.add_dataset("census", BUDGET)
         accountant = LedgerAccountant(ledger, "census", "run")
@@ -198,46 +115,14 @@ def test_noise_has_the_scale_that_is_stated() -> None:
     assert together.mean() == pytest.approx(0, abs=6 / np.sqrt(len(together)))
 
 
-def test_the_scores_of_selection() -> None:
-    watch = Watch()
-    shares = EXACT.counts / EXACT.rows
-    shares[WORKLOAD.offsets[3]] += 0.1
-    chosen = select_groups(EXACT, shares, 2000, [2, 3, 4], 2, 2**40, accountant=watch, noise=watch)
-    assert chosen.groups == (2, 3)
-    assert chosen.private
-    assert [event[0] for event in watch.events] == ["charge", "select"]
-    assert watch.events[1][1] == [0, 200, 0]
-    assert watch.events[0][2] == "noisy top-k"
-
-
-def test_one_person_moves_no_score_by_more_than_one() -> None:
-    table = datasets.census(300, seed=5).select(SCHEMA.names)
-    people = datasets.census(300, seed=6).select(SCHEMA.names)
-    rng = np.random.default_rng(0)
-    shares = rng.random(WORKLOAD.size)
-    scores = []
-    for row in range(60):
-        other = pa.concat_tables([table.slice(0, 299), people.slice(row, 1)])
-        watch = Watch()
-        exact = exact_counts(WORKLOAD, other)
-        everything = list(range(WORKLOAD.num_groups))
-        select_groups(exact, shares, 300, everything, 1, 2**40, accountant=watch, noise=watch)
-        scores.append(watch.events[1][1])
-    spread = np.ptp(np.array(scores), axis=0)
-    assert spread.max() == 1
-
-
-def test_a_measured_total() -> None:
+def test_a_measured_number_of_records() -> None:
     accountant = LocalAccountant(BUDGET, "add-remove")
-    total = release_total(EXACT, BUDGET.units, accountant=accountant, noise=SecureNoise())
-    assert abs(total.rows - 2000) < 10 * total.scale
-    assert total.private
-    tiny = release_total(EXACT, 10, accountant=Watch(), noise=InsecureSeededNoise(3))
-    assert tiny.rows >= 1
+    counted = release_n_records(EXACT, BUDGET.units, accountant=accountant, noise=SecureNoise())
+    assert abs(counted.n_records - 2000) < 10 * counted.scale
+    assert counted.private
+    tiny = release_n_records(EXACT, 10, accountant=Watch(), noise=InsecureSeededNoise(3))
+    assert tiny.n_records >= 1
     assert not tiny.private
-
-
-SOURCES = sorted(Path(private_gsd.__file__).parent.rglob("*.py"))
 
 
 def test_noise_is_drawn_in_the_privacy_package_alone() -> None:
@@ -257,18 +142,16 @@ def test_noise_is_drawn_in_the_privacy_package_alone() -> None:
 
 
 def test_exact_counts_are_opened_in_the_privacy_package_alone() -> None:
-    """Outside of it and of answering itself nobody reads ``.counts`` of ``ExactCounts``."""
+    """Outside of it and of counting itself nobody reads ``.counts`` of ``ExactCounts``."""
+    package = Path(private_gsd.__file__).parent
     opening = {
-        path.name
+        path.relative_to(package).as_posix()
         for path in SOURCES
         if "ExactCounts" in path.read_text() and ".counts" in path.read_text()
     }
-    assert opening <= {"answering.py", "release.py", "measurement.py"}
-    text = (Path(private_gsd.__file__).parent / "measurement.py").read_text()
-    assert "exact.counts" not in text
-
-
-PROJECTORS = ("genetic", "baselines", "projection.py")
+    doors = {"privacy/measuring.py", "privacy/selection.py"}
+    assert opening == {"counting/exact.py", "measurements/measurements.py", *doors}
+    assert "exact.counts" not in (package / "measurements" / "measurements.py").read_text()
 
 
 def sensitive_imports(text: str) -> list[str]:
@@ -285,12 +168,12 @@ def sensitive_imports(text: str) -> list[str]:
 
 
 def test_projectors_see_measurements_and_nothing_before_them() -> None:
-    """What makes tables of measurements imports neither exact answers nor what opens them."""
+    """What makes tables of measurements imports neither exact counts nor what opens them."""
     assert sensitive_imports("from private_gsd.counting.exact import ExactCounts")
-    assert sensitive_imports("def f():\n    from private_gsd import answering")
+    assert sensitive_imports("def f():\n    from private_gsd.privacy import noise")
     assert sensitive_imports("import private_gsd.privacy.measuring")
     assert not sensitive_imports("from private_gsd.measurements.measurements import Measurements")
     package = Path(private_gsd.__file__).parent
     for path in SOURCES:
-        if path.relative_to(package).parts[0] in PROJECTORS:
+        if path.relative_to(package).parts[0] == "projection":
             assert not sensitive_imports(path.read_text()), path

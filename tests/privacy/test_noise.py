@@ -1,6 +1,6 @@
 """Mechanisms: their laws, with stated power, and an audit that half the noise would fail.
 
-Secure noise takes no seed, so these tests draw anew in every run; each fails by chance once in a
+Secure noise takes no seed, so these tests draw anew in every run; a right one fails once in a
 billion runs.
 """
 
@@ -17,9 +17,9 @@ from private_gsd.privacy.conversions import ROUNDING
 from private_gsd.privacy.noise import (
     InsecureSeededNoise,
     SecureNoise,
-    gaussian_mechanism,
+    discrete_gaussian,
     gaussian_scale,
-    selection_mechanism,
+    noisy_top_k,
     selection_scale,
 )
 from tests.privacy.statistics import SIGNIFICANCE, chi_square_p, epsilon_lower_bound
@@ -101,11 +101,11 @@ def test_calibration_costs_what_was_charged_by_opendp_s_word(square: float, rho:
     units = RhoBudget.from_rho(rho, 1e-9).units
     for conversion, more in (("zcdp", 0.0), ("paper", 0.0), ("gdp", ROUNDING)):
         scale = gaussian_scale(square, units, conversion)  # type: ignore[arg-type]
-        assert gaussian_mechanism(scale).map(math.sqrt(square)) <= rho
+        assert discrete_gaussian(scale).map(math.sqrt(square)) <= rho
         assert scale == pytest.approx(math.sqrt(square / (2 * rho) + more), rel=1e-9)
     for k in (1, 5):
         spread = selection_scale(units, k)
-        assert selection_mechanism(k, spread).map(1) <= rho
+        assert noisy_top_k(k, spread).map(1) <= rho
         assert spread == pytest.approx(math.sqrt(k / (2 * rho)), rel=1e-9)
 
 
@@ -117,7 +117,7 @@ def test_the_exponential_mechanism_s_calibration_is_the_paper_s() -> None:
 
 
 @pytest.mark.parametrize("units", [0, -5, 1.5, True])
-def test_a_mechanism_needs_a_budget(units: int) -> None:
+def test_noise_needs_a_budget(units: int) -> None:
     with pytest.raises(BudgetError, match="at least one unit"):
         gaussian_scale(2, units, "zcdp")
     with pytest.raises(BudgetError, match="at least one unit"):
@@ -136,8 +136,8 @@ def test_seeded_noise_says_what_it_is() -> None:
     assert NOISE.private
 
 
-# The audit. An event is looked for that tells two neighbouring tables apart as well as any can; how
-# often it comes on each gives a lower bound on ε, which must stay below what is claimed.
+# The audit. An event is looked for that tells two neighbouring datasets apart as well as any can;
+# how often it comes on each gives a lower bound on ε, which must stay below what is claimed.
 RUNS = 20_000
 
 
@@ -166,7 +166,7 @@ SELECTIONS = 6_000
 
 
 def audit_selection(scale: float) -> float:
-    """Ten scores, of which one person can raise one and lower the others by one."""
+    """Ten scores, of which one record can raise one and lower the others by one."""
     ours, other = np.array([1] + [0] * 10), np.array([0] + [1] * 10)
     hits = sum(NOISE.top_k(ours, 1, scale) == [0] for _ in range(SELECTIONS))
     false = sum(NOISE.top_k(other, 1, scale) == [0] for _ in range(SELECTIONS))

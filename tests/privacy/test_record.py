@@ -16,10 +16,10 @@ from private_gsd.privacy.record import at_most, release_record, restated
 from private_gsd.privacy.tradeoff import largest_powers
 
 NO_CLAIMS: dict[str, Any] = {
-    "public_totals": {},
-    "outside_groups": 0,
-    "outside_private": None,
-    "derived": [],
+    "public_counts": {},
+    "external_groups": 0,
+    "external_private": None,
+    "derived_statistics": [],
 }
 
 
@@ -75,32 +75,39 @@ def test_what_a_test_can_reach_is_of_the_total_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seeded", [True, False])
-@pytest.mark.parametrize("outside", [None, True, False])
-def test_all_reasons_are_in_one_list(seeded: bool, outside: bool | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("external", [None, True, False])
+def test_all_reasons_are_in_one_list(seeded: bool, external: bool | None, tmp_path: Path) -> None:
     mechanism = f"discrete gaussian ({INSECURE})" if seeded else "discrete gaussian"
     ledgers = record_of(tmp_path, RhoBudget.from_epsilon(1.0, 1e-6), 0.5, mechanism)
-    claims = {**NO_CLAIMS, "outside_groups": 0 if outside is None else 3}
-    claims["outside_private"] = outside
+    claims = {**NO_CLAIMS, "external_groups": 0 if external is None else 3}
+    claims["external_private"] = external
     record = release_record(ledgers, claims, alone=False)
     reasons = record["not_private_because"]
-    assert len(reasons) == seeded + (outside is False)
+    assert len(reasons) == seeded + (external is False)
     assert record["private"] is (not reasons)
     assert record["guarantee"].startswith("NONE: ") is bool(reasons)
     assert all(reason in record["guarantee"] for reason in reasons)
     covered = "Whatever guarantee they have is outside this ledger" in record["guarantee"]
-    assert covered is (outside is True and not seeded)
+    assert covered is (external is True and not seeded)
     assert record["claims"] == claims
 
 
-def test_records_of_an_older_version_say_what_is_true(tmp_path: Path) -> None:
-    """Their words claimed what was spent so far, and that all external measurements are fine."""
+def test_a_record_is_stated_anew_from_its_numbers_and_claims(tmp_path: Path) -> None:
+    """Whatever its words say: they follow from the rest."""
     record = record_of(tmp_path, RhoBudget.from_epsilon(1.0, 1e-6))
-    new = ("not_private_because", "this_release_alone", "groups_of_rows", "tests", "accounting")
-    older = {key: value for key, value in record.items() if key not in new}
-    older |= {"guarantee": "spent so far", "private": True}
-    assert restated(older) == record
-    older["claims"] = {"outside_groups": 1, "outside_private": False}
-    assert restated(older)["private"] is False
+    words = ("not_private_because", "this_release_alone", "groups_of_rows", "tests", "accounting")
+    without = {key: value for key, value in record.items() if key not in words}
+    without |= {"guarantee": "all is well", "private": True}
+    assert restated(without) == record
+    without["claims"] = {"external_groups": 1, "external_private": False}
+    assert restated(without)["private"] is False
+
+
+def test_a_claim_without_a_name_is_refused(tmp_path: Path) -> None:
+    """It would go unread, as claims of another version would, and the promise be too large."""
+    record = record_of(tmp_path, RhoBudget.from_epsilon(1.0, 1e-6))
+    with pytest.raises(ValueError, match="unknown claims: 'groups_from_elsewhere'"):
+        restated({**record, "claims": {**NO_CLAIMS, "groups_from_elsewhere": 1}})
 
 
 @given(st.floats(1e-300, 1e6), st.integers(1, 8))

@@ -31,7 +31,7 @@ def best_test(law: np.ndarray, loss: np.ndarray, alarms: list[float]) -> list[fl
 
 
 def outcomes(answers: int, variance: float) -> tuple[np.ndarray, np.ndarray]:
-    """The law of the sum of so many noisy counts, to each of which one person adds one."""
+    """The law of the sum of so many noisy counts, to each of which one record adds one."""
     one = discrete_gaussian(variance)
     law = one
     for _ in range(answers - 1):

@@ -18,37 +18,39 @@ from private_gsd.privacy.ledger.ledger import Ledger
 
 SCHEMA = datasets.census_schema().select(["sex", "marital"])
 TABLE = datasets.census(300).select(SCHEMA.names)
-SMALL: dict[str, Any] = {"rows": 20, "threads": 1, "workload": ["categorical:1"]}
+SMALL: dict[str, Any] = {"rows": 20, "threads": 1, "workload": "categorical:1"}
 
 
 @pytest.fixture(autouse=True)
 def _forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No fit of another test; and warnings as errors, also those that other tests ignore."""
-    monkeypatch.setattr(uncounted, "_FITS", [])
+    monkeypatch.setattr(uncounted, "COUNTED", [])
     with warnings.catch_warnings():
         warnings.simplefilter("error", gsd.UncountedWarning)
         yield
 
 
-def fit(data: Any, epsilon: float = 1.0, schema: gsd.Schema = SCHEMA, **settings: Any) -> None:
-    gsd.Synthesizer(schema, epsilon, **{**SMALL, **settings}).fit(data)
+def fit(
+    data: Any, budget: float | gsd.Budget = 1.0, schema: gsd.Schema = SCHEMA, **options: Any
+) -> None:
+    gsd.Synthesizer(schema, budget, **SMALL).fit(data, **options)
 
 
 def test_a_cell_that_is_run_again_spends_again() -> None:
     frame = TABLE.to_pandas()
     fit(frame, 0.5)
-    with pytest.warns(gsd.UncountedWarning, match="2 fits of this process") as told:
+    with pytest.warns(gsd.UncountedWarning, match="2 fits of this process") as warned:
         fit(frame, 1.0)
-    with pytest.warns(gsd.UncountedWarning, match="3 fits of this process") as told:
+    with pytest.warns(gsd.UncountedWarning, match="3 fits of this process") as warned:
         fit(TABLE.to_pandas(), 0.5)  # the frame was made anew
     delta = 1 / 300**2
     rho = sum(RhoBudget.from_epsilon(each, delta, "gdp").rho for each in (0.5, 1.0, 0.5))
-    words = str(told[0].message)
+    words = str(warned[0].message)
     assert f"rho = {rho:.2g}"[:8] in words
     said = float(words.split("epsilon = ")[1].split()[0])
     assert said == pytest.approx(epsilon_of(rho, delta, "gdp"), rel=1e-3)
     assert said >= epsilon_of(rho, delta, "gdp")
-    assert told[0].filename.endswith("test_uncounted.py")
+    assert warned[0].filename.endswith("test_uncounted.py")
 
 
 def test_as_an_error_it_comes_before_anything_is_paid(tmp_path: Path) -> None:
@@ -96,9 +98,9 @@ def test_what_is_counted_elsewhere_or_not_private_does_not_warn(tmp_path: Path) 
 
 def test_relations_are_added_up_as_the_stronger_one() -> None:
     """One row for another is one removed and one added: four times the rho."""
-    fit(TABLE, delta=1e-6)
-    with pytest.warns(gsd.UncountedWarning) as told:
-        fit(TABLE, delta=1e-6, neighbours="add-remove")
+    fit(TABLE, gsd.Budget(1.0, 1e-6))
+    with pytest.warns(gsd.UncountedWarning) as warned:
+        fit(TABLE, gsd.Budget(1.0, 1e-6, "add-remove"))
     rho = 5 * RhoBudget.from_epsilon(1.0, 1e-6, "gdp").rho
-    said = float(str(told[0].message).split("epsilon = ")[1].split()[0])
+    said = float(str(warned[0].message).split("epsilon = ")[1].split()[0])
     assert said == pytest.approx(epsilon_of(rho, 1e-6, "gdp"), rel=1e-3)

@@ -7,7 +7,7 @@ import numpy as np
 from private_gsd import Integer, Schema, workloads
 from private_gsd.counting.exact import count
 from private_gsd.projection.atoms import Atoms
-from private_gsd.workloads.tables import tables_asked
+from private_gsd.workloads.layout import tables_asked
 from tests.projection.baselines.known import SCHEMA, table
 
 WORKLOAD = (

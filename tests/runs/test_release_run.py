@@ -220,7 +220,7 @@ def test_what_a_run_will_need_is_reserved_for_it(tmp_path: Path) -> None:
         assert 0 < account.spent < account.reserved
         assert account.remaining == account.budget.units - account.spent - account.reserved
         assert len(open_reservations(opened, "table")) == 1
-    with pytest.raises(BudgetError, match="is held for runs not finished"):
+    with pytest.raises(BudgetError, match="is reserved for runs not finished"):
         fitted(SCHEMA, 0.5, TABLE, **settings)
     assert Synthesizer.resume(tmp_path / "r", TABLE).release_.complete
     with Ledger(ledger, create=True) as opened:

@@ -364,7 +364,7 @@ def test_add_remove_measures_the_number_of_rows(settings: dict[str, Any], tmp_pa
     assert measured.n_records == total.n_records
     assert measured.neighbours == synth.release_.privacy["neighbours"] == "add-remove"
     charges = synth.release_.privacy["charges"]
-    assert charges[0]["groups"] == ["number of rows"]
+    assert charges[0]["groups"] == ["number of records"]
     budget = RhoBudget.from_epsilon(0.5, 1e-6, "zcdp" if settings else "gdp")
     assert charges[0]["units"] == pytest.approx(budget.units / 50, rel=1e-9)
     more = 0 if settings else ROUNDING

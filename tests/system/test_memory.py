@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from private_gsd import Release, Synthesizer, datasets
+from private_gsd import Adaptive, Release, Synthesizer, datasets
 from private_gsd.errors import ProjectionError, ReleaseError
-from private_gsd.privacy.ledger.ledger import Ledger
-from private_gsd.projection.watch import Progress
+from private_gsd.privacy.ledger import Ledger
+from private_gsd.runs.run_folder import RunFolder
 from private_gsd.synthesis.sampling import sampled
 from private_gsd.system import memory
 
@@ -26,28 +26,26 @@ TOO_MANY = 2**31 - 1
 def test_rows_beyond_memory_are_refused_before_anything_is_read_or_paid(tmp_path: Path) -> None:
     schema = datasets.census_schema()
     ledger, release = tmp_path / "ledger.db", tmp_path / "release"
-    settings: dict[str, Any] = {
-        "rows": TOO_MANY,
-        "ledger": ledger,
-        "create_ledger": True,
-        "release": release,
-    }
-    for ask in (Synthesizer.fit, Synthesizer.plan):
+    synth, table = Synthesizer(schema, 1.0, rows=TOO_MANY), datasets.census(100)
+    for refused in (
+        lambda: synth.fit(table, ledger=ledger, create_ledger=True, release=release),
+        lambda: synth.plan(table),
+    ):
         with pytest.raises(
             ProjectionError, match=r"a synthetic table of 2,147,483,647 rows takes"
-        ) as told:
-            ask(Synthesizer(schema, 1.0, **settings), datasets.census(100))
-        assert "GB of memory, and there are" in str(told.value)
-        assert "take at most " in str(told.value)
+        ) as caught:
+            refused()
+        assert "GB of memory, and there are" in str(caught.value)
+        assert "take at most " in str(caught.value)
     assert not ledger.exists()
     assert not release.exists()
 
 
 def test_the_number_of_rows_that_is_named_fits() -> None:
     schema, table = datasets.census_schema(), datasets.census(100)
-    with pytest.raises(ProjectionError, match="take at most") as told:
+    with pytest.raises(ProjectionError, match="take at most") as caught:
         Synthesizer(schema, 1.0, rows=TOO_MANY).plan(table)
-    named = int(str(told.value).partition("at most ")[2].partition(" rows")[0].replace(",", ""))
+    named = int(str(caught.value).partition("at most ")[2].partition(" rows")[0].replace(",", ""))
     forecast = Synthesizer(schema, 1.0, rows=named).plan(table)
     assert 0.8 * memory.available() < forecast.bytes <= 0.9 * memory.available()
 
@@ -63,18 +61,18 @@ synth = Synthesizer(
     projector="gsd:denoise=false",
 )
 table = datasets.census(500)
-told = synth.plan(table).bytes
+forecast = synth.plan(table).bytes
 synth.fit(table)
 # Not getrusage, which begins with what the process that started this one had taken.
 [peak] = [line for line in Path("/proc/self/status").open() if line.startswith("VmHWM:")]
-print(int(peak.split()[1]) * 1024, told)
+print(int(peak.split()[1]) * 1024, forecast)
 """
     words = [sys.executable, "-W", "ignore", "-c", script]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
-    peak, told = map(float, done.stdout.split())
+    peak, forecast = map(float, done.stdout.split())
     # Compiling, where nothing is kept yet, takes some more for a while.
-    assert peak < told + 250e6
-    assert told < 3 * peak
+    assert peak < forecast + 250e6
+    assert forecast < 3 * peak
 
 
 def test_samples_beyond_memory_are_refused() -> None:
@@ -83,13 +81,14 @@ def test_samples_beyond_memory_are_refused() -> None:
     with pytest.raises(
         ProjectionError, match=r"a sample of .* rows takes .* draw at most [0-9,]+ rows"
     ):
-        sampled(synth.release, 10**15, 0, "sex = 'male'")
+        sampled(synth.release_, 10**15, 0, "sex = 'male'")
 
 
 def test_a_sample_of_any_number_on_the_command_line(tmp_path: Path) -> None:
     release = tmp_path / "release"
-    Synthesizer(SCHEMA, 1.0, rows=50, workload=["categorical:1"], release=release).fit(TABLE)
-    words = [sys.executable, "-m", "private_gsd", "sample", str(release), "-o", "s.csv"]
+    synth = Synthesizer(SCHEMA, 1.0, rows=50, workload=["categorical:1"])
+    synth.fit(TABLE, release=release)
+    words = [sys.executable, "-m", "private_gsd.cli", "sample", str(release), "-o", "s.csv"]
     for number, code, said in ((10**15, 11, "draw at most"), (10**30, 7, "number must be")):
         done = subprocess.run(
             [*words, "-n", str(number)], capture_output=True, text=True, cwd=tmp_path, check=False
@@ -103,26 +102,24 @@ def test_a_sample_of_any_number_on_the_command_line(tmp_path: Path) -> None:
 def begun(folder: Path, *, epoch: int = 0, **settings: Any) -> Synthesizer:
     """A run that was interrupted in one of its searches."""
 
-    def stop(what: str, now: object) -> None:
-        if what == "searching" and isinstance(now, Progress):
-            seen.append(now.generation)
+    def stop(what: str, done: float, total: float | None, /) -> None:
+        if what == "searching":
+            seen.append(done)
             searches = sum(later <= earlier for earlier, later in itertools.pairwise(seen))
             if searches >= epoch:
                 raise KeyboardInterrupt
 
-    seen: list[int] = []
-    synth = Synthesizer(
-        *(SCHEMA, 1.0),
-        rows=60,
-        workload=["categorical:2"],
-        insecure_noise_seed=1,
-        ledger=folder / "ledger.db",
-        create_ledger=True,
-        release=folder / "release",
-        **settings,
-    )
+    seen: list[float] = []
+    synth = Synthesizer(SCHEMA, 1.0, rows=60, workload=["categorical:2"], **settings)
     with pytest.raises(KeyboardInterrupt):
-        synth.fit(TABLE, tell=stop)
+        synth.fit(
+            TABLE,
+            insecure_noise_seed=1,
+            ledger=folder / "ledger.db",
+            create_ledger=True,
+            release=folder / "release",
+            progress=stop,
+        )
     return synth
 
 
@@ -139,24 +136,22 @@ def test_a_resumed_run_may_have_other_rows(tmp_path: Path, rows: int) -> None:
     Synthesizer.resume(tmp_path / "release", rows=rows)
     release = Release.load(tmp_path / "release")
     assert paid(tmp_path) == before
-    assert release.settings["rows"] == release.synthetic.num_rows == rows
+    assert release.settings.rows == release.synthetic.num_rows == rows
     whole = Synthesizer(
-        *(SCHEMA, 1.0),
-        rows=rows,
-        workload=["categorical:2"],
-        mechanism="one-shot",
-        insecure_noise_seed=1,
-    ).fit(TABLE)
-    assert release.synthetic.equals(whole.release.synthetic)
+        SCHEMA, 1.0, rows=rows, workload=["categorical:2"], mechanism="one-shot"
+    ).fit(TABLE, insecure_noise_seed=1)
+    assert release.synthetic.equals(whole.release_.synthetic)
     with pytest.raises(ReleaseError, match="has its synthetic table already"):
         Synthesizer.resume(tmp_path / "release", rows=10)
 
 
-@pytest.mark.parametrize("mechanism", ["adaptive", "aim"])
+@pytest.mark.parametrize("mechanism", [Adaptive(epochs=4), "aim"], ids=["adaptive", "aim"])
 @pytest.mark.parametrize("rows", [7, 200])
-def test_an_adaptive_run_goes_on_with_other_rows(tmp_path: Path, mechanism: str, rows: int) -> None:
+def test_an_adaptive_run_is_resumed_with_other_rows(
+    tmp_path: Path, mechanism: Any, rows: int
+) -> None:
     """From a table of the old number, in the middle."""
-    begun(tmp_path, mechanism=mechanism, epochs=4, epoch=2)
+    begun(tmp_path, mechanism=mechanism, epoch=2)
     before = paid(tmp_path)
     assert before
     Synthesizer.resume(tmp_path / "release", TABLE, rows=rows)
@@ -167,21 +162,21 @@ def test_an_adaptive_run_goes_on_with_other_rows(tmp_path: Path, mechanism: str,
 def test_a_search_that_had_ended_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its table was kept, and the run was killed before the release was complete."""
+    """Its table was saved, and the run was killed before the release was complete."""
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    synth = Synthesizer(SCHEMA, 1.0, rows=60, workload=["categorical:2"], release=tmp_path / "r")
+    synth = Synthesizer(SCHEMA, 1.0, rows=60, workload=["categorical:2"])
     with monkeypatch.context() as patch:
-        patch.setattr(Release, "finish", killed)
+        patch.setattr(RunFolder, "finish", killed)
         with pytest.raises(KeyboardInterrupt):
-            synth.fit(TABLE)
+            synth.fit(TABLE, release=tmp_path / "r")
     with monkeypatch.context() as patch:
         patch.setattr(memory, "available", lambda: 16e9)
         with pytest.raises(ProjectionError, match="take at most"):
             Synthesizer.resume(tmp_path / "r", rows=TOO_MANY)
-    words = [sys.executable, "-m", "private_gsd", "resume", str(tmp_path / "r"), "--rows", "90"]
+    words = [sys.executable, "-m", "private_gsd.cli", "resume", str(tmp_path / "r"), "--rows", "90"]
     subprocess.run(words, capture_output=True, check=True)
     assert Release.load(tmp_path / "r").synthetic.num_rows == 90
 

@@ -38,7 +38,7 @@ def test_tree_marginals(data: st.DataObject) -> None:
             levels = len(
                 workloads.tree_marginals(schema, sets=[(number.name,)], depth=depth)
                 .families[0]
-                .groups[0]  # type: ignore[attr-defined]
+                .marginals[0]
                 .tables
             )
             for level in range(1, levels + 1):

@@ -27,8 +27,8 @@ from private_gsd import (
 from private_gsd.counting.exact import count
 from private_gsd.errors import WorkloadError
 from private_gsd.workloads import SkippedWarning
+from private_gsd.workloads.joint_tables import cover
 from private_gsd.workloads.serialisation import dump_workload, load_workload
-from private_gsd.workloads.tables import cover
 
 SCHEMA = Schema(
     [
@@ -132,7 +132,7 @@ def test_values_on_the_upper_bound_are_counted() -> None:
         counts = count(workload, matrix)
         for group in range(workload.num_groups):
             part = counts[workload.offsets[group] : workload.offsets[group + 1]]
-            assert part.sum() == len(workload.families[0].groups[group].tables)  # type: ignore[attr-defined]
+            assert part.sum() == len(workload.families[0].marginals[group].tables)
 
 
 @pytest.mark.parametrize("values", [["f"], ["f", "m", "x"]])
@@ -305,7 +305,7 @@ def test_fine_cuts_of_one_group_are_not_forced_on_others() -> None:
         schema, 2, 5, categorical=0
     )
     [family] = workload.families
-    assert family._plan.size <= 2 * 2**14 + 4096 * 2  # type: ignore[attr-defined]
+    assert family._joint.size <= 2 * 2**14 + 4096 * 2  # type: ignore[attr-defined]
     matrix = np.random.default_rng(0).random((500, 2))
     pairs = workloads.tree_marginals(schema, 2, 5, categorical=0)
     np.testing.assert_array_equal(count(workload, matrix)[-pairs.size :], count(pairs, matrix))

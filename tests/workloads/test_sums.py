@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from private_gsd import GeneticSearch, Measurements, Synthesizer, datasets, evolve, workloads
+from private_gsd import GeneticSearch, Measurements, datasets, evolve, workloads
 from private_gsd.counting.exact import count, exact_counts
 from private_gsd.errors import BudgetError, WorkloadError
 from private_gsd.kernels.coordinate_search import make_edits, score_edits
-from private_gsd.mechanisms import Mechanism, adaptive_units
-from private_gsd.privacy.allocation import plan_one_shot
+from private_gsd.mechanisms import Adaptive, OneShot, Task
+from private_gsd.mechanisms.base import noise_scales
 from private_gsd.privacy.budget import RhoBudget
 from private_gsd.projection.objective import Objective
 from private_gsd.sql.evaluating import truth_of
@@ -125,18 +125,15 @@ def test_a_search_meets_sums() -> None:
 
 def test_sums_get_the_noise_of_counts_in_their_own_units() -> None:
     workload = workloads.categorical_marginals(SCHEMA, 1) + sums(SCHEMA, ["age"])
-    shares = plan_one_shot(workload, RhoBudget.from_epsilon(1.0, 1e-6)).shares
-    assert shares[-1].scale / STEPS == pytest.approx(shares[0].scale)
+    task = Task(workload, workload, RhoBudget.from_epsilon(1.0, 1e-6), "replace-one")
+    scales = noise_scales(task, OneShot().plan(task).units)
+    assert scales[-1] / STEPS == pytest.approx(scales[0])
 
 
 def test_sums_are_not_selected_adaptively() -> None:
-    mechanism, budget = Mechanism(name="adaptive"), RhoBudget.from_epsilon(1.0, 1e-6)
+    task = Task(WORKLOAD, WORKLOAD, RhoBudget.from_epsilon(1.0, 1e-6), "replace-one")
     with pytest.raises(BudgetError, match="cannot select sums"):
-        adaptive_units(mechanism, WORKLOAD, budget)
-    schema = datasets.census_schema().select(["age", "sex"])
-    data = datasets.census(200).select(["age", "sex"])
-    with pytest.raises(BudgetError, match="cannot select sums"):
-        Synthesizer(schema, 1.0, workload=["sum:1"], mechanism="adaptive").fit(data)
+        Adaptive().plan(task)
 
 
 def test_sums_survive_saving_and_pickling() -> None:

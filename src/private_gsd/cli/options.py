@@ -11,7 +11,7 @@ import typer
 from private_gsd.data.encoding import OnInvalid
 from private_gsd.data.sources import PostgresQuery
 from private_gsd.data.sources.postgres import is_address, refuse_addresses
-from private_gsd.workloads.specs import KINDS
+from private_gsd.workloads.specs import listed_specs
 
 # The panels of help texts, by topic.
 DATA, PRIVACY, QUESTIONS = "Data", "Privacy", "Questions"
@@ -56,7 +56,7 @@ WorkloadNames = Annotated[
         metavar="NAME",
         rich_help_panel=QUESTIONS,
         help="Queries of the target workload, repeatable. By default single columns, pairs or "
-        f"triples, as the budget allows. {'; '.join(KINDS.values())}.",
+        f"triples, as the budget allows. {listed_specs()}.",
     ),
 ]
 Rows = Annotated[
@@ -97,16 +97,6 @@ OptionalTableFile = Annotated[
         metavar="FILE",
         rich_help_panel=OUTPUT,
         help="The file of the synthetic table: .csv or .parquet.",
-    ),
-]
-HtmlFile = Annotated[
-    Path,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        rich_help_panel=OUTPUT,
-        help="The file of the report: .html.",
     ),
 ]
 Force = Annotated[

@@ -21,8 +21,8 @@ from private_gsd.projection.projectors import NAMES
 from private_gsd.schema import Schema
 from private_gsd.synthesis.synthesizer import Synthesizer
 from private_gsd.workloads import read_predicates
+from private_gsd.workloads.family import Neighbours
 from private_gsd.workloads.specs import workload_of
-from private_gsd.workloads.workload import Neighbours
 
 if TYPE_CHECKING:
     from collections.abc import Callable

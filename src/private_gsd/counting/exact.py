@@ -1,6 +1,6 @@
-"""Answering: exact counts for a workload, in one pass over a table, on several threads.
+"""Exact counts of a workload, in one pass over a table, on several threads.
 
-Exact answers are the most sensitive thing in the program after the table itself. They have a type
+Exact counts are the most sensitive thing in the program after the table itself. They have a type
 of their own, which shows nothing, and which no file or pickle takes.
 """
 
@@ -11,7 +11,6 @@ import queue
 import threading
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -24,6 +23,7 @@ from private_gsd.data.sources.spark import SparkFrame
 from private_gsd.errors import DataError, SourceError
 from private_gsd.kernels.binning import count_outside
 from private_gsd.system.progress import Progress, ignore
+from private_gsd.workloads.workload import RunningCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -41,7 +41,7 @@ class ExactCounts:
     """Exact counts of a sensitive table. They must not leave the process without noise.
 
     Attributes:
-        workload: What was asked.
+        workload: The queries.
         n_records: The number of records of the table.
         counts: For every query, how many rows meet it.
     """
@@ -54,16 +54,16 @@ class ExactCounts:
         self.counts = counts
 
     def __repr__(self) -> str:
-        return f"<ExactCounts to {len(self.counts):,} queries: redacted>"
+        return f"<ExactCounts of {len(self.counts):,} queries: redacted>"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("exact answers of a sensitive table cannot be pickled, copied or written")
+        raise TypeError("exact counts of a sensitive table cannot be pickled, copied or written")
 
     def __getstate__(self) -> NoReturn:
-        raise TypeError("exact answers of a sensitive table cannot be pickled, copied or written")
+        raise TypeError("exact counts of a sensitive table cannot be pickled, copied or written")
 
     def __array__(self, *args: object, **kwargs: object) -> NoReturn:
-        raise TypeError("exact answers of a sensitive table do not turn into arrays")
+        raise TypeError("exact counts of a sensitive table do not turn into arrays")
 
 
 def exact_counts(
@@ -74,21 +74,22 @@ def exact_counts(
     threads: int | None = None,
     progress: Progress = ignore,
 ) -> ExactCounts:
-    """Answer every query of a workload exactly, in one pass over a table.
+    """Count the rows of a table for every query of a workload, in one pass.
 
     Args:
         workload: The queries.
         data: Any table that ``open_source`` takes.
         on_invalid: What to do with values outside the schema, see ``Encoder``.
-        threads: How many threads count; as many as there are cores by default.
-        progress: Called as rows are counted.
+        threads: The number of threads; as many as there are cores by default.
+        progress: Called with "counting", the number of rows counted so far, and the number of rows
+            of the table, where that is known without reading the table.
     """
     source = data if isinstance(data, Source) and data.schema == workload.schema else None
     if source is None:
         source = open_source(data, workload.schema)
     encoder = Encoder(workload.schema, on_invalid=on_invalid)
     if isinstance(source.table, SparkFrame):
-        return _answer_on_spark(workload, source, source.table, encoder, progress)
+        return _count_on_spark(workload, source, source.table, encoder, progress)
     problems = Problems()
     lock = threading.Lock()
 
@@ -100,23 +101,17 @@ def exact_counts(
                 problems.merge(mine)
         return None if problems else matrix
 
-    def report(rows: int) -> None:
-        progress("counting", rows, source.rows)
-
-    rows, counts = _count(workload, source.batches(BATCH_ROWS), encode, threads, report)
+    batches = source.batches(BATCH_ROWS)
+    rows, counts = _count(workload, batches, encode, threads, source.rows, progress)
     if problems:
         raise problems.error(source.name)
     return ExactCounts(workload, rows, counts)
 
 
-def _answer_on_spark(
-    workload: Workload,
-    source: Source,
-    table: SparkFrame,
-    encoder: Encoder,
-    progress: Progress,
+def _count_on_spark(
+    workload: Workload, source: Source, table: SparkFrame, encoder: Encoder, progress: Progress
 ) -> ExactCounts:
-    """The same, where the rows are; what is wrong with them is told in the same words."""
+    """The same, where the rows are; errors have the same words."""
     head, counts = count_on_spark(table, source.columns, encoder, workload)
     if head.failures:
         raise DataError(f"{source.name}: {head.failures[0]}")
@@ -141,8 +136,7 @@ def count(
     # As many pieces for each thread, all of one size: else one thread waits for the other.
     rounds = max(1, -(-len(matrix) // (threads * BATCH_ROWS)))
     pieces = np.array_split(matrix, threads * rounds)
-    encode = partial(_checked, workload.schema)
-    return _count(workload, pieces, encode, threads, lambda rows: None)[1]
+    return _count(workload, pieces, partial(_checked, workload.schema), threads)[1]
 
 
 def _checked(schema: Schema, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -159,23 +153,32 @@ def _count(
     pieces: Iterable[Any],
     encode: Callable[[Any], NDArray[np.float64] | None],
     threads: int | None,
-    report: Callable[[int], object],
+    total: int | None = None,
+    progress: Progress = ignore,
 ) -> tuple[int, NDArray[np.int64]]:
-    """Encode and count pieces of a table on threads, each with a state of its own."""
+    """Encode and count pieces of a table on threads, each with counts of its own.
+
+    Args:
+        workload: The queries.
+        pieces: The pieces.
+        encode: Encodes a piece; None for a piece that is not counted.
+        threads: The number of threads; as many as there are cores by default.
+        total: The number of rows of all pieces, where it is known.
+        progress: Called after every piece.
+    """
     threads = threads or len(os.sched_getaffinity(0))
-    states: queue.SimpleQueue[list[NDArray[np.int64]]] = queue.SimpleQueue()
+    counts: queue.SimpleQueue[RunningCounts] = queue.SimpleQueue()
     for _ in range(threads):
-        states.put([family.start() for family in workload.families])
+        counts.put(RunningCounts(workload))
 
     def work(piece: Any) -> int:
         matrix = encode(piece)
         if matrix is not None:
-            mine = states.get()
+            mine = counts.get()
             try:
-                for family, state in zip(workload.families, mine, strict=True):
-                    family.count(matrix, state)
+                mine.add(matrix)
             finally:
-                states.put(mine)
+                counts.put(mine)
         return len(piece)
 
     rows = 0
@@ -185,7 +188,7 @@ def _count(
         def take() -> None:
             nonlocal rows
             rows += waiting.popleft().result()
-            report(rows)
+            progress("counting", rows, total)
 
         try:
             for piece in pieces:
@@ -198,59 +201,7 @@ def _count(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    total = states.get()
+    all_counts = counts.get()
     for _ in range(threads - 1):
-        for state, other in zip(total, states.get(), strict=True):
-            state += other
-    answers = [family.finish(state) for family, state in zip(workload.families, total, strict=True)]
-    return rows, np.concatenate(answers)
-
-
-@dataclass(frozen=True)
-class QueryErrors:
-    """How far two tables' answers to a workload are apart, as shares of their rows.
-
-    Attributes:
-        max: The largest difference.
-        mean: The mean difference.
-        rms: The root of the mean squared difference.
-    """
-
-    max: float
-    mean: float
-    rms: float
-
-
-def query_errors(workload: Workload, one: Any, other: Any, **options: Any) -> QueryErrors:
-    """Compare two tables on a workload. Both are read exactly: the result is as sensitive as they.
-
-    Args:
-        workload: The queries.
-        one: A table, or its ``ExactCounts`` to this workload.
-        other: Another.
-        options: As for ``answer``.
-    """
-    shares = []
-    for table in (one, other):
-        exact = (
-            table if isinstance(table, ExactCounts) else exact_counts(workload, table, **options)
-        )
-        if exact.workload is not workload:
-            raise ValueError("these exact answers belong to another workload")
-        shares.append(exact.counts / exact.n_records)
-    return share_errors(*shares)
-
-
-def errors_of(exact: ExactCounts, shares: NDArray[np.float64]) -> QueryErrors:
-    """How far shares are from exact answers; as sensitive as these."""
-    return share_errors(exact.counts / exact.n_records, shares)
-
-
-def share_errors(one: NDArray[np.float64], other: NDArray[np.float64]) -> QueryErrors:
-    """The errors between two vectors of answers, as shares."""
-    difference = np.abs(one - other)
-    return QueryErrors(
-        max=float(difference.max()),
-        mean=float(difference.mean()),
-        rms=float(np.sqrt(np.mean(difference**2))),
-    )
+        all_counts.merge(counts.get())
+    return rows, all_counts.finish()

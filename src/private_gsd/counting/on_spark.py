@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from private_gsd.data.encoding import Problems
-from private_gsd.data.sources.frames import slices
+from private_gsd.data.sources.source_table import slices
 from private_gsd.data.sources.spark import quoted, zone_of
 from private_gsd.errors import DataError
+from private_gsd.workloads.workload import RunningCounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -99,7 +100,7 @@ def count_partition(job: bytes, batches: Batches) -> Batches:
     """One partition: its counts in blocks, and a head."""
     encoder, workload, columns = _job(job)
     head = Head()
-    states = [family.start() for family in workload.families]
+    running = RunningCounts(workload)
     try:
         for batch in batches:
             named = pa.RecordBatch.from_arrays(batch.columns, names=list(columns))
@@ -107,14 +108,12 @@ def count_partition(job: bytes, batches: Batches) -> Batches:
                 matrix = encoder.encode_into(piece, head.problems)
                 head.rows += piece.num_rows
                 if not head.problems:
-                    for family, state in zip(workload.families, states, strict=True):
-                        family.count(matrix, state)
+                    running.add(matrix)
     except DataError as error:
         head.failures.append(str(error))
     yield _row(HEAD, pickle.dumps(head))
     if head.rows and not head.problems and not head.failures:
-        parts = [family.finish(s) for family, s in zip(workload.families, states, strict=True)]
-        counts = np.concatenate(parts)
+        counts = running.finish()
         for number, start in enumerate(range(0, len(counts), BLOCK)):
             block = counts[start : start + BLOCK]
             if block.any():

@@ -1,7 +1,9 @@
 """Evaluation: how good a synthetic table is. Most of it reads the sensitive data, and says so."""
 
 from private_gsd.evaluation.evaluate import evaluate
+from private_gsd.evaluation.report.evaluation_report import evaluation_page
 from private_gsd.evaluation.report.release_report import release_page
+from private_gsd.evaluation.report.writing import write_report
 from private_gsd.evaluation.result import Evaluation
 
-__all__ = ["Evaluation", "evaluate", "release_page"]
+__all__ = ["Evaluation", "evaluate", "evaluation_page", "release_page", "write_report"]

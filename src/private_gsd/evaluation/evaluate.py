@@ -13,26 +13,28 @@ from private_gsd.evaluation.metrics.distributions import compare_columns
 from private_gsd.evaluation.metrics.k_marginals import kmarginal
 from private_gsd.evaluation.metrics.machine_learning import default_targets, learn
 from private_gsd.evaluation.metrics.propensity import propensity
-from private_gsd.evaluation.metrics.query_errors import workload_errors
-from private_gsd.evaluation.result import Evaluation, Tables
-from private_gsd.evaluation.rows import read_rows
+from private_gsd.evaluation.metrics.workload_errors import workload_errors
+from private_gsd.evaluation.result import Evaluation, RowCounts
+from private_gsd.evaluation.table_sample import TableSample, sample_table
 from private_gsd.runs.release import Release
 from private_gsd.schema import Schema
+from private_gsd.system.progress import shown
 from private_gsd.workloads import Workload
 from private_gsd.workloads.checks import whole
 from private_gsd.workloads.specs import default_specs, workload_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from private_gsd.evaluation.metrics.machine_learning import Task
-    from private_gsd.evaluation.rows import Matrix
-
-    Tell = Callable[[str, int], object]
+    from private_gsd.data.encoding import OnInvalid
+    from private_gsd.evaluation.metrics.machine_learning import PredictionTask
+    from private_gsd.evaluation.table_sample import Matrix
+    from private_gsd.measurements.measurements import Measurements
+    from private_gsd.system.progress import Progress
 
 SAMPLE = 50_000
 TEST_SHARE = 0.2
-# More queries than this are not asked where nobody named any.
+# The most queries that are compared where no workload is given.
 QUERIES = 2_000_000
 
 
@@ -41,97 +43,121 @@ def evaluate(
     data: Any,
     *,
     schema: Schema | None = None,
-    workload: Workload | Sequence[str] | None = None,
+    workload: Workload | Sequence[str] | str | None = None,
     holdout: Any = None,
     targets: Sequence[str] | None = None,
-    on_invalid: str | None = None,
+    on_invalid: OnInvalid | None = None,
     sample: int = SAMPLE,
-    seed: int = 0,
-    tell: Tell | None = None,
+    random_state: int = 0,
+    progress: bool | Progress = False,
 ) -> Evaluation:
-    """Compare a synthetic table with the real one. The result must not be published.
+    """Compare a synthetic table with the real one. The result is confidential.
 
     Args:
-        synthetic: A release, or a synthetic table of any make that ``open_source`` takes.
-        data: The real table that it was made from.
-        schema: The public schema; a release has its own.
-        workload: The questions to compare answers to; those of the release by default, else those
-            that a release would ask.
-        holdout: Real rows that it was not made from: to test models on, and to attack with.
-        targets: The columns that models predict and attacks guess; a few with few classes by
-            default.
-        on_invalid: What to do with values outside the schema, "error" or "coerce"; as
+        synthetic: A release, or any synthetic table that ``open_source`` takes.
+        data: The real table that the synthetic table was made from.
+        schema: The public schema, for a table without a release.
+        workload: The queries whose answers are compared: a workload, or names such as
+            "categorical:2". By default those of the release, or all pairs of columns.
+        holdout: Real rows that the synthetic table was not made from: models are tested on them,
+            and attacks need them for comparison.
+        targets: The columns that models predict and attacks guess. By default a few columns with
+            few classes.
+        on_invalid: What to do with values outside the schema, "error" or "coerce". By default what
             the release did.
-        sample: The most rows of a table that anything but the counting of queries, nulls and broken
-            rules looks at.
-        seed: Of sampling and training.
-        tell: Told what is being done, and how many more rows of a table went by.
+        sample: The largest number of rows of a table that is sampled for everything but exact
+            counts, nulls and broken rules.
+        random_state: The seed of sampling and training.
+        progress: True for a bar in terminals and notebooks, or a function of (what, done, total).
     """
     require("sklearn", what="Evaluation", extra="evaluation")
     release = synthetic if isinstance(synthetic, Release) else None
-    known = release.schema if release is not None else schema
-    if not isinstance(known, Schema):
-        raise SchemaError("to evaluate a table that is not a release, give its schema")
-    if release is not None and schema is not None and schema != known:
-        raise SchemaError(f"{release.folder}: has another schema than the one given")
+    known = _schema(schema, release)
     sample = whole("sample", sample, 100, 10_000_000)
-    seed = whole("seed", seed, 0, 2**31 - 2)
+    seed = whole("random_state", random_state, 0, 2**31 - 2)
     for target in targets or ():
         if target not in known:
             hint = did_you_mean(target, known.names)
             raise SchemaError(f"no column {target!r} to predict{hint}")
     if on_invalid is None:
-        on_invalid = (
-            "error" if release is None else str(release.settings.get("on_invalid", "error"))
-        )
-    # What is wrong with the release is found before the real table is read.
+        on_invalid = "error" if release is None else release.settings.on_invalid
+    # A damaged release is found before the real table is read.
     table = synthetic if release is None else release.synthetic
-    told = tell or _not_told
-    asked = _questions(known, workload, release)
+    queries = _queries(known, workload, release)
     measurements = None if release is None or workload is not None else release.measurements()
+    with shown(progress) as report:
 
-    def rows_of(what: str, table: Any, questions: Workload | None) -> Any:
-        told(what, 0)
-        return read_rows(
-            table,
+        def read(name: str, table: Any, workload: Workload | None) -> TableSample:
+            return sample_table(
+                table,
+                known,
+                workload,
+                limit=sample,
+                seed=seed,
+                on_invalid=on_invalid,
+                what=f"reading the {name}",
+                progress=report,
+            )
+
+        return _compare(
             known,
-            questions,
-            limit=sample,
+            read("real table", data, queries),
+            None if holdout is None else read("held-out rows", holdout, None),
+            read("synthetic table", table, queries),
+            queries=queries,
+            measurements=measurements,
+            targets=targets,
+            privacy=None if release is None else release.privacy,
+            name="synthetic table" if release is None else release.name,
             seed=seed,
-            on_invalid=on_invalid,  # type: ignore[arg-type]
-            progress=lambda rows: told(what, rows),
+            report=report,
         )
 
-    real = rows_of("Reading the real table", data, asked)
-    held = None if holdout is None else rows_of("Reading the held-out rows", holdout, None)
-    made = rows_of("Reading the synthetic table", table, asked)
-    told("Comparing columns", 0)
-    columns = compare_columns(known, real, made)
-    told("Comparing pairs of columns", 0)
-    associations = compare_associations(known, real, made, seed=seed)
-    told("Comparing answers", 0)
-    errors = workload_errors(asked, real, made, measurements)
-    told("Comparing k-marginals", 0)
+
+def _compare(
+    schema: Schema,
+    real: TableSample,
+    holdout: TableSample | None,
+    synthetic: TableSample,
+    *,
+    queries: Workload,
+    measurements: Measurements | None,
+    targets: Sequence[str] | None,
+    privacy: dict[str, Any] | None,
+    name: str,
+    seed: int,
+    report: Progress,
+) -> Evaluation:
+    """Compare tables that have been read."""
+    report("comparing columns", 0, None)
+    columns = compare_columns(schema, real, synthetic)
+    report("comparing pairs of columns", 0, None)
+    associations = compare_associations(schema, real, synthetic, seed=seed)
+    report("comparing answers", 0, None)
+    errors = workload_errors(queries, real, synthetic, measurements)
+    report("comparing k-marginals", 0, None)
     marginals = [
-        kmarginal(known, real, made, k=k, seed=seed) for k in (2, 3) if k == 2 or k <= len(known)
+        kmarginal(schema, real, synthetic, k=k, seed=seed)
+        for k in (2, 3)
+        if k == 2 or k <= len(schema)
     ]
-    told("Telling the tables apart", 0)
-    apart = propensity(known, real, made, seed=seed)
-    kept = None if held is None else held.sample
+    report("telling the tables apart", 0, None)
+    apart = propensity(schema, real, synthetic, seed=seed)
+    rows = None if holdout is None else holdout.sample
     chosen = (
-        default_targets(known, real.sample) if targets is None else list(dict.fromkeys(targets))
+        default_targets(schema, real.sample) if targets is None else list(dict.fromkeys(targets))
     )
-    tasks = _learn(known, made.sample, real.sample, kept, chosen, seed, told)
-    told("Attacking", 0)
-    attacks = attack(known, made.sample, real.sample, kept, secrets=chosen, seed=seed)
+    tasks = _learn(schema, synthetic.sample, real.sample, rows, chosen, seed, report)
+    report("attacking", 0, None)
+    attacks = attack(schema, synthetic.sample, real.sample, rows, secrets=chosen, seed=seed)
     return Evaluation(
-        schema=known,
-        tables=Tables(
+        schema=schema,
+        tables=RowCounts(
             real.total,
-            made.total,
-            None if held is None else held.total,
+            synthetic.total,
+            None if holdout is None else holdout.total,
             len(real.sample),
-            len(made.sample),
+            len(synthetic.sample),
         ),
         columns=tuple(columns),
         associations=associations,
@@ -141,25 +167,41 @@ def evaluate(
         tasks=tuple(tasks),
         attacks=attacks,
         rules=tuple(
-            (rule, int(real.broken[place]) / real.total, int(made.broken[place]) / made.total)
-            for place, rule in enumerate(known.constraints)
+            (
+                rule,
+                int(real.broken[place]) / real.total,
+                int(synthetic.broken[place]) / synthetic.total,
+            )
+            for place, rule in enumerate(schema.constraints)
         ),
-        privacy=None if release is None else release.privacy,
-        name="synthetic table" if release is None else release.name,
-        seed=seed,
+        privacy=privacy,
+        name=name,
+        random_state=seed,
     )
 
 
-def _questions(
-    schema: Schema, given: Workload | Sequence[str] | None, release: Release | None
+def _schema(given: Schema | None, release: Release | None) -> Schema:
+    """The schema of the release, or the given one."""
+    if release is not None:
+        schema = release.schema
+        if given is not None and given != schema:
+            raise SchemaError(f"{release.folder}: has another schema than the one given")
+        return schema
+    if not isinstance(given, Schema):
+        raise SchemaError("to evaluate a table that is not a release, give its schema")
+    return given
+
+
+def _queries(
+    schema: Schema, given: Workload | Sequence[str] | str | None, release: Release | None
 ) -> Workload:
-    """What to ask both tables."""
+    """The queries whose answers are compared."""
     if isinstance(given, Workload):
         if given.schema != schema:
             raise WorkloadError("the workload is of another schema than the synthetic table")
         return given
     if given is not None:
-        return workload_of(schema, given)
+        return workload_of(schema, [given] if isinstance(given, str) else given)
     if release is not None:
         return release.workload
     try:
@@ -173,28 +215,16 @@ def _questions(
 
 def _learn(
     schema: Schema,
-    made: Matrix,
+    synthetic: Matrix,
     real: Matrix,
-    held: Matrix | None,
+    holdout: Matrix | None,
     targets: Sequence[str],
     seed: int,
-    told: Tell,
-) -> list[Task]:
-    """Models, tested on the held-out rows, or else on a fifth of the real ones."""
-    if held is None:
+    report: Progress,
+) -> list[PredictionTask]:
+    """Train models, and test them on the held-out rows, or else on a fifth of the real rows."""
+    if holdout is None:
         order = np.random.default_rng(seed).permutation(len(real))
         cut = round(TEST_SHARE * len(real))
-        held, real = real[np.sort(order[:cut])], real[np.sort(order[cut:])]
-    return learn(
-        schema,
-        made,
-        real,
-        held,
-        targets,
-        seed=seed,
-        progress=lambda target: told(f"Learning to predict {target}", 0),
-    )
-
-
-def _not_told(what: str, rows: int) -> None:
-    """Nobody wants to know."""
+        holdout, real = real[np.sort(order[:cut])], real[np.sort(order[cut:])]
+    return learn(schema, synthetic, real, holdout, targets, seed=seed, progress=report)

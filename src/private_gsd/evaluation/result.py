@@ -1,129 +1,128 @@
-"""The result of an evaluation: every figure, as values, JSON and a page; not to be published."""
+"""The result of an evaluation: every figure, as values, as a table and as JSON; confidential."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, fields, is_dataclass
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from private_gsd.errors import GsdError
-from private_gsd.runs.release import Release
+from private_gsd.errors import require
+from private_gsd.evaluation.figures import (
+    Figure,
+    association_figures,
+    attack_figures,
+    column_figures,
+    error_figures,
+    prediction_figures,
+    rule_figures,
+    summarised,
+    table_of_figures,
+    whole_table_figures,
+)
 from private_gsd.system.markup import html_table
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from private_gsd.evaluation.metrics.associations import Associations
     from private_gsd.evaluation.metrics.attacks import Attacks
     from private_gsd.evaluation.metrics.distributions import ColumnComparison
     from private_gsd.evaluation.metrics.k_marginals import KMarginal
-    from private_gsd.evaluation.metrics.machine_learning import Task
+    from private_gsd.evaluation.metrics.machine_learning import PredictionTask
     from private_gsd.evaluation.metrics.propensity import Propensity
-    from private_gsd.evaluation.metrics.query_errors import WorkloadErrors
+    from private_gsd.evaluation.metrics.workload_errors import WorkloadErrors
     from private_gsd.schema import Schema
 
 ALARM = "NOT FOR PUBLICATION: this evaluation was made from the real, sensitive data."
-# A document does not hold more groups than this, the worst of them.
+# JSON documents hold at most so many query groups, those with the largest errors.
 GROUPS = 10_000
 
 
-class Line(NamedTuple):
-    """One line of the short table.
+class RowCounts(NamedTuple):
+    """The numbers of rows of the tables and of their samples.
 
     Attributes:
-        measure: What was measured.
-        value: What came out, in words.
-        best: What a perfect table would give.
+        real: The number of real rows.
+        synthetic: The number of synthetic rows.
+        holdout: The number of held-out rows; None without held-out rows.
+        real_sample: The number of sampled real rows.
+        synthetic_sample: The number of sampled synthetic rows.
     """
-
-    measure: str
-    value: str
-    best: str
-
-
-class Tables(NamedTuple):
-    """How many rows there were, and how many of them the samples hold."""
 
     real: int
     synthetic: int
-    held: int | None
+    holdout: int | None
     real_sample: int
     synthetic_sample: int
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A synthetic table compared with the real one. It holds figures of the real data.
+    """A synthetic table compared with the real one. It holds figures of the sensitive data.
+
+    ``figures`` has all numbers in one table; ``write_report`` writes the confidential report.
 
     Attributes:
         schema: The public schema.
         tables: The numbers of rows.
-        columns: Each column.
-        associations: Each pair of columns.
-        errors: The answers to the workload.
-        kmarginals: NIST's score, for pairs and triples of columns.
+        columns: The comparison of each column.
+        associations: The associations of all pairs of columns.
+        errors: The errors of the answers to the workload.
+        kmarginals: NIST's k-marginal scores, for pairs and triples of columns.
         propensity: How well models tell the tables apart; None with too few rows.
         tasks: What models learn from the synthetic table.
-        attacks: What simple attacks found; None with too few rows.
-        rules: Each rule of the schema, and the share of real and synthetic rows that break it.
-        privacy: The privacy record of the release; None for a table that is none.
-        name: What was evaluated.
-        seed: Of sampling and training.
+        attacks: The results of simple attacks; None with too few rows.
+        rules: Each rule of the schema, and the shares of real and synthetic rows that break it.
+        privacy: The privacy record of the release; None for a table without a release.
+        name: The name of what was evaluated.
+        random_state: The seed of sampling and training.
     """
 
     schema: Schema
-    tables: Tables
+    tables: RowCounts
     columns: tuple[ColumnComparison, ...]
     associations: Associations
     errors: WorkloadErrors
     kmarginals: tuple[KMarginal, ...]
     propensity: Propensity | None
-    tasks: tuple[Task, ...]
+    tasks: tuple[PredictionTask, ...]
     attacks: Attacks | None
     rules: tuple[tuple[str, float, float], ...]
     privacy: dict[str, Any] | None
     name: str
-    seed: int
+    random_state: int
 
     def __repr__(self) -> str:
         return f"<Evaluation of {self.name}: not for publication>"
 
-    def table(self) -> list[Line]:
-        """The figures that matter most, in words."""
-        distances = [column.distance for column in self.columns]
-        errors, pair = self.errors, self.associations
-        lines = [
-            Line("error of an answer, mean", f"{errors.mean:.3%}", "0%"),
-            Line("error of an answer, largest", f"{errors.largest:.2%}", "0%"),
-        ]
-        if errors.noise and errors.measured_rms is not None:
-            ratio = errors.measured_rms / errors.noise
-            lines.append(Line("error against the noise floor", f"{ratio:.2f} times", "0"))
-        lines += [
-            Line("distance of a column, mean", f"{np.mean(distances):.3f}", "0"),
-            Line("distance of a column, largest", f"{max(distances):.3f}", "0"),
-            Line("difference of an association, mean", f"{pair.mean_difference:.3f}", "0"),
-        ]
-        lines += [
-            Line(f"{each.k}-marginal score", f"{each.score:.0f}", "1000")
-            for each in self.kmarginals
-        ]
-        if self.propensity is not None:
-            words = f"{self.propensity.pmse:.4f}"
-            lines.append(Line("propensity mean squared error", words, "0"))
-            lines.append(Line("telling the tables apart, AUC", f"{self.propensity.auc:.3f}", "0.5"))
-        for task in self.tasks:
-            measure = f"F1 of predicting {task.target}"
-            lines.append(Line(measure, f"{task.f1('synthetic'):.3f}", f"{task.f1('real'):.3f}"))
-        if self.rules:
-            broken = max(synthetic for _, _, synthetic in self.rules)
-            lines.append(Line("rows that break a rule, most", f"{broken:.2%}", "0%"))
-        if self.attacks is not None and self.attacks.membership is not None:
-            area = self.attacks.membership
-            words = f"{area.value:.3f} ({area.low:.3f} to {area.high:.3f})"
-            lines.append(Line("membership attack, AUC", words, "0.5"))
-        return lines
+    @cached_property
+    def figures(self) -> pa.Table:
+        """Every figure as a number: a table with a row for each.
+
+        Its columns are ``metric``; ``of``, the column, pair of columns, query group, target or rule
+        (empty for the whole table); ``value``; ``reference``, the value for the real data or of a
+        perfect synthetic table, where there is one; and the 95 % interval from ``low`` to ``high``,
+        where there is one.
+        """
+        return table_of_figures(self._figures)
+
+    @property
+    def summary(self) -> list[Figure]:
+        """The figures that matter most."""
+        return summarised(self._figures)
+
+    @property
+    def findings(self) -> list[str]:
+        """A sentence for each attack that found something."""
+        return [] if self.attacks is None else self.attacks.findings
+
+    def to_pandas(self) -> Any:
+        """``figures`` as a pandas frame."""
+        require("pandas", what="A frame of figures", extra="pandas")
+        return self.figures.to_pandas()
 
     def document(self) -> dict[str, Any]:
         """Every figure, for JSON."""
@@ -140,43 +139,33 @@ class Evaluation:
             "publishable": False,
             **own,
             "errors": errors,
-            "findings": [] if self.attacks is None else self.attacks.findings,
-            "summary": [line._asdict() for line in self.table()],
+            "findings": self.findings,
+            "summary": _plain(self.summary),
         }
-
-    def html(self) -> str:
-        """The evaluation report, one page of HTML that needs nothing else."""
-        from private_gsd.evaluation.report.evaluation_report import evaluation_page
-
-        return evaluation_page(self)
-
-    def write(self, path: str | Path) -> None:
-        """Write the report, or with a name that ends in .json every figure."""
-        path = Path(path)
-        refuse_release_folder(path)
-        text = self.json() if path.suffix == ".json" else self.html()
-        path.write_text(text, encoding="utf-8")
 
     def json(self) -> str:
         """Every figure as JSON text."""
         return json.dumps(self.document(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     def _repr_html_(self) -> str:
-        return html_table(ALARM, ["measure", "value", "perfect"], self.table())
+        rows = [figure.texts() for figure in self.summary]
+        return html_table(ALARM, ("metric", "value", "reference"), rows)
 
-
-def refuse_release_folder(path: Path) -> None:
-    """Refuse to write what must not be published into a folder that is."""
-    for folder in path.resolve().parents:
-        if Release(folder).is_one:
-            raise GsdError(
-                f"{path}: is in the release {folder}, which may be published; an evaluation reads "
-                "the real data and must not be. Choose another place"
-            )
+    @cached_property
+    def _figures(self) -> list[Figure]:
+        return [
+            *error_figures(self.errors),
+            *column_figures(self.columns),
+            *association_figures(self.associations),
+            *whole_table_figures(self.kmarginals, self.propensity),
+            *prediction_figures(self.tasks),
+            *rule_figures(self.rules),
+            *attack_figures(self.attacks),
+        ]
 
 
 def _plain(value: Any) -> Any:
-    """Anything of an evaluation as what JSON knows."""
+    """Anything of an evaluation as JSON values."""
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if hasattr(value, "_asdict"):

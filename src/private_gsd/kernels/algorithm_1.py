@@ -164,9 +164,9 @@ def _unmake(problem, state, candidates, number, rate, workspace):  # type: ignor
 
 
 @inlined
-def _evaluate(
+def _evaluate(  # type: ignore[no-untyped-def]
     problem, state, elites, candidates, mutations, mutation_rate, crossover_rate, workspace
-):  # type: ignore[no-untyped-def]
+):
     """The loss of every candidate."""
     for number in range(candidates.losses.size):
         rate = mutation_rate if number < mutations else crossover_rate
@@ -221,9 +221,9 @@ def _edit_list(elites, slot, candidates, number, rate, state):  # type: ignore[n
 
 
 @inlined
-def _update(
+def _update(  # type: ignore[no-untyped-def]
     problem, state, elites, candidates, mutations, mutation_rate, crossover_rate, workspace
-):  # type: ignore[no-untyped-def]
+):
     """Replace the elites by the selected ones, as edits of the new best table."""
     size = elites.losses.size
     chosen, slots, taken = candidates.chosen[0], candidates.chosen[1], candidates.chosen[2]

@@ -22,6 +22,7 @@ from private_gsd.sql.parsing import parse_predicate
 from private_gsd.sql.predicate_text import column_named, is_unicode
 from private_gsd.workloads import Sums, Workload
 from private_gsd.workloads.conditions import literal
+from private_gsd.workloads.layout import QueryLayout
 from private_gsd.workloads.sums import STEPS, Part
 
 if TYPE_CHECKING:
@@ -270,14 +271,8 @@ def _share(measured: Measurements, statistic: Statistic, event: Truth, where: Tr
 def _summed(measured: Measurements, statistic: Statistic) -> tuple[float, float] | None:
     """The sum of a column, if just that was measured."""
     wanted = Part(1, statistic.column, statistic.where)
-    first = group = 0
-    for family in measured.workload.families:
-        if isinstance(family, Sums):
-            for number, parts in enumerate(family.queries):
-                if parts == (wanted,):
-                    return float(measured.counts[first + number]), float(
-                        measured.scales[group + number]
-                    )
-        first += int(family.group_sizes.sum())
-        group += len(family.group_sizes)
+    for each in QueryLayout.of(measured.workload.families).sums:
+        if each.parts == (wanted,):
+            group = int(np.searchsorted(measured.workload.offsets, each.query))
+            return float(measured.counts[each.query]), float(measured.scales[group])
     return None

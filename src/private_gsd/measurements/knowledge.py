@@ -175,10 +175,10 @@ class KnowledgeOf:
         """What was taken for known beside our measurements; ε does not cover it."""
         external = self.external
         return {
-            "public_totals": dict(self.knowledge.public_counts),
-            "outside_groups": 0 if external is None else external.workload.num_groups,
-            "outside_private": None if external is None else external.private,
-            "derived": list(self.knowledge.derived_statistics),
+            "public_counts": dict(self.knowledge.public_counts),
+            "external_groups": 0 if external is None else external.workload.num_groups,
+            "external_private": None if external is None else external.private,
+            "derived_statistics": list(self.knowledge.derived_statistics),
         }
 
 

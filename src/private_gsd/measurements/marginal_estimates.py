@@ -11,7 +11,7 @@ import numpy as np
 from private_gsd.schema import Discrete, Real
 from private_gsd.sql.evaluating import truth_of
 from private_gsd.sql.expressions import TRUE, Known, Test, columns_of_truth, leaves
-from private_gsd.workloads import Marginals
+from private_gsd.workloads.layout import tables_asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -128,19 +128,10 @@ def tables_of(
     measured: Measurements,
 ) -> Iterator[tuple[tuple[Feature, ...], NDArray[np.float64], float]]:
     """All tables that were measured: features, counts in their shape, scale."""
-    first = number = 0
-    for family in measured.workload.families:
-        if isinstance(family, Marginals):
-            place = first
-            for offset, group in enumerate(family.groups):
-                for features in group.tables:
-                    shape = [feature.size for feature in features]
-                    counts = measured.counts[place : place + math.prod(shape)].reshape(shape)
-                    place += counts.size
-                    if not any(feature.has_gap for feature in features):
-                        yield features, counts, float(measured.scales[number + offset])
-        first += int(family.group_sizes.sum())
-        number += len(family.group_sizes)
+    for table in tables_asked(measured.workload):
+        if not any(feature.has_gap for feature in table.features):
+            scale = float(measured.scales[table.group])
+            yield table.features, table.of(measured.counts), scale
 
 
 def mask_of(

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from private_gsd.errors import MeasurementError, NotCommittedError, SchemaError, WorkloadError
-from private_gsd.privacy.measuring import MAX_ROWS, NoisyTotal, Selection, release_counts
+from private_gsd.privacy.measuring import MAX_RECORDS, NoisyRecordCount, release_counts
+from private_gsd.privacy.selection import Selection
 from private_gsd.schema import Schema
 from private_gsd.system import durable_files
 from private_gsd.system.untrusted_files import (
@@ -300,7 +301,7 @@ def measure(
     accountant: Accountant,
     noise: NoiseSource,
     neighbours: Neighbours = "replace-one",
-    n_records: int | NoisyTotal | None = None,
+    n_records: int | NoisyRecordCount | None = None,
 ) -> Measurements:
     """Measure some groups with noise, each with its share of the budget.
 
@@ -319,7 +320,7 @@ def measure(
     if isinstance(groups, Selection):
         private &= groups.private
         groups = groups.groups
-    if isinstance(n_records, NoisyTotal):
+    if isinstance(n_records, NoisyRecordCount):
         private &= n_records.private
         n_records = n_records.n_records
     if n_records is None:
@@ -357,7 +358,7 @@ def check_n_records(n_records: Any) -> int:
         number = operator.index(n_records)
     except TypeError:
         number = 0
-    if isinstance(n_records, bool) or not 1 <= number <= MAX_ROWS:
+    if isinstance(n_records, bool) or not 1 <= number <= MAX_RECORDS:
         raise MeasurementError(
             f"n_records must be a whole number of at least 1, not {n_records!r:.50}"
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 from private_gsd.errors import WorkloadError
 from private_gsd.measurements.contradictions import Contradictions
-from private_gsd.privacy.measuring import MAX_ROWS
+from private_gsd.privacy.measuring import MAX_RECORDS
 from private_gsd.sql.parsing import parse_predicate
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def whole_counts(counts: Any) -> dict[str, int]:
                 f"a public count is of a condition in SQL, not of {condition!r:.80}"
             )
         whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
-        if not whole or not 0 <= number <= MAX_ROWS:
+        if not whole or not 0 <= number <= MAX_RECORDS:
             raise WorkloadError(
                 f"the public count of {condition!r:.80} must be a whole number of rows"
             )

@@ -37,8 +37,8 @@ from private_gsd.mechanisms.base import Plan
 from private_gsd.mechanisms.candidates import all_parts, scopes_of, single_columns
 from private_gsd.mechanisms.columns_first import COLUMNS, ColumnsFirst, equal_noise
 from private_gsd.mechanisms.steps import Candidates, Table, measure, project, select
-from private_gsd.privacy.measuring import LARGEST_WEIGHT
 from private_gsd.privacy.noise import gaussian_scale, selection_scale
+from private_gsd.privacy.selection import LARGEST_WEIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

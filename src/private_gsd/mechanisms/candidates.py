@@ -11,12 +11,12 @@ import itertools
 import math
 from typing import TYPE_CHECKING
 
-from private_gsd.errors import WorkloadError, expect_type
+from private_gsd.errors import WorkloadError
 from private_gsd.projection.atoms import Atoms
 from private_gsd.projection.denoising.chow_liu import SpanningForest
-from private_gsd.projection.protocol import KINDS
 from private_gsd.workloads import Marginals, Workload
-from private_gsd.workloads.tables import Marginal, tables_asked
+from private_gsd.workloads.layout import tables_asked
+from private_gsd.workloads.marginals import Marginal
 
 if TYPE_CHECKING:
     from private_gsd.workloads.features import Feature
@@ -48,9 +48,7 @@ def with_pairs(workload: Workload) -> Workload:
     asked = set(scopes_of(workload))
     pairs: Parts = {}
     for family in workload.families:
-        if not isinstance(family, Marginals):
-            continue
-        for group in family.groups:
+        for group in family.marginals:
             if len(group.positions) < 3:
                 continue
             for table in group.tables:
@@ -67,10 +65,10 @@ def with_pairs(workload: Workload) -> Workload:
 def require_marginals(mechanism: str, target: Workload) -> None:
     """Refuse families that a mechanism cannot measure."""
     for family in target.families:
-        if not isinstance(family, Marginals):
+        if not family.marginals:
             raise WorkloadError(
-                f"the mechanism {mechanism!r} cannot measure "
-                f"{KINDS.get(type(family), type(family).__name__)} (such as {family.describe(0)}); "
+                f"the mechanism {mechanism!r} cannot measure {family.title} "
+                f"(such as {family.describe(0)}); "
                 "it measures marginals. Leave them out, or use the mechanism one-shot or adaptive"
             )
 
@@ -109,7 +107,7 @@ def _parts(workload: Workload) -> Parts:
     # A question keeps the order of its columns, and so its name.
     orders = {tuple(sorted(order)): order for order in reversed(_orders(workload))}
     for family in workload.families:
-        for group in expect_type(Marginals, family).groups:
+        for group in family.marginals:
             if len(group.positions) > MOST_COLUMNS:
                 names = " x ".join(workload.schema.names[place] for place in group.positions)
                 raise WorkloadError(
@@ -127,12 +125,7 @@ def _parts(workload: Workload) -> Parts:
 
 def _orders(workload: Workload) -> list[Scope]:
     """The columns of each question, in its own order."""
-    return [
-        group.positions
-        for family in workload.families
-        if isinstance(family, Marginals)
-        for group in family.groups
-    ]
+    return [group.positions for family in workload.families for group in family.marginals]
 
 
 def _pairs(workload: Workload, parts: Parts) -> Parts:

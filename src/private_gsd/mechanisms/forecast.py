@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from private_gsd.mechanisms.base import Plan, Task, noise_scales, plan_run, reserved_for_counting
 from private_gsd.privacy.budget import units_to_rho
 from private_gsd.privacy.noise import gaussian_scale
-from private_gsd.projection.denoising.denoise import rows_drawn
+from private_gsd.projection.denoising.denoise import sampled_rows
 from private_gsd.schema import Categorical
 from private_gsd.system.markup import html_table
 from private_gsd.system.memory import BASE, require_room
-from private_gsd.workloads import Conjunctions, Marginals
 
 if TYPE_CHECKING:
     from private_gsd.mechanisms.base import Mechanism
@@ -169,31 +168,25 @@ class Forecast:
         """
         looks = 0.0
         for family in self.workload.families:
-            if isinstance(family, Marginals):
-                looks += sum(len(features) for group in family.groups for features in group.tables)
-            elif isinstance(family, Conjunctions):
-                looks += 0.2 * len(family.category) * (1 + family.numbers.shape[1])
-            else:
-                looks += 0.2 * float(family.group_sizes.sum()) * len(self.workload.schema)
+            looks += family.search_cost
         # A search fits what was measured so far: where groups are selected, few of all.
         share = min(self.plan.fitted_groups / self.workload.num_groups, 1.0)
         visits = 20 * self.rows
-        if any(isinstance(family, Marginals) for family in self.workload.families):
-            visits += DENOISING_SWEEPS * self._rows_drawn
+        if any(family.marginals for family in self.workload.families):
+            visits += DENOISING_SWEEPS * self._sampled_rows
         return 0.1 * self.epochs + visits * looks * 8e-9 * share * self.epochs
 
     @property
-    def _rows_drawn(self) -> int:
+    def _sampled_rows(self) -> int:
         """How many rows a table has that is drawn to denoise marginals."""
         orders = [
             len(features)
             for family in self.workload.families
-            if isinstance(family, Marginals)
-            for group in family.groups
-            for features in group.tables
+            for marginal in family.marginals
+            for features in marginal.tables
         ]
         noise = min(group.error for group in self.groups) / math.sqrt(2 / math.pi)
-        return rows_drawn(noise, max(orders))
+        return sampled_rows(noise, max(orders))
 
     @property
     def bytes(self) -> float:

@@ -20,14 +20,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from private_gsd.errors import MeasurementError, WorkloadError, expect_type
+from private_gsd.errors import MeasurementError, WorkloadError
 from private_gsd.mechanisms.base import Plan
 from private_gsd.mechanisms.candidates import all_pairs, largest_tree, scopes_of, single_columns
 from private_gsd.mechanisms.columns_first import COLUMNS, ColumnsFirst, equal_noise
 from private_gsd.mechanisms.steps import Candidates, measure, project, select
 from private_gsd.privacy.noise import selection_scale
 from private_gsd.projection.denoising.chow_liu import SpanningForest
-from private_gsd.workloads import Marginals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -160,16 +159,15 @@ def tree_size(workload: Workload) -> int:
 
 def independent_shares(workload: Workload, measured: Measurements) -> NDArray[np.float64]:
     """What all queries would be if columns were independent, with the shares that were measured."""
-    family = expect_type(Marginals, measured.workload.families[0])
+    measured_marginals = measured.workload.families[0].marginals
     noisy = {}
-    for group, begin in zip(family.groups, measured.workload.offsets.tolist(), strict=False):
+    for group, begin in zip(measured_marginals, measured.workload.offsets.tolist(), strict=False):
         ends = np.cumsum([0, *(table[0].size for table in group.tables)]) + begin
         for (feature,), (first, last) in zip(group.tables, pairwise(ends.tolist()), strict=True):
             shares = measured.shares[first:last]
             noisy[feature] = nearest_probabilities(shares, exhaustive=not feature.has_gap)
     found = []
-    questions = expect_type(Marginals, workload.families[0])
-    for group in questions.groups:
+    for group in workload.families[0].marginals:
         for table in group.tables:
             product = np.ones(1)
             for feature in table:

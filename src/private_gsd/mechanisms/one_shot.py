@@ -15,15 +15,14 @@ import numpy as np
 from private_gsd.mechanisms.base import Mechanism, Plan
 from private_gsd.mechanisms.candidates import with_pairs
 from private_gsd.mechanisms.steps import measure, project
-from private_gsd.privacy.allocation import plan_one_shot
-from private_gsd.workloads import Marginals
+from private_gsd.privacy.allocation import allocate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.mechanisms.base import Task
     from private_gsd.mechanisms.steps import Steps
-    from private_gsd.privacy.allocation import Plan as Allocation
+    from private_gsd.privacy.allocation import Allocation
     from private_gsd.workloads import Workload
 
 # The share of the budget that marginals of three columns or more get, where pairs are measured too.
@@ -50,7 +49,7 @@ class OneShot(Mechanism):
 
     def allocate(self, task: Task) -> Allocation:
         """How the budget is split over the groups."""
-        return plan_one_shot(task.workload, task.budget, neighbours=task.neighbours)
+        return allocate(task.workload, task.budget, neighbours=task.neighbours)
 
 
 @dataclass(frozen=True)
@@ -66,15 +65,15 @@ class Layered(OneShot):
     def allocate(self, task: Task) -> Allocation:
         """How the budget is split: the same noise on all groups of a layer."""
         layers = (_upper(task.workload), UPPER)
-        return plan_one_shot(task.workload, task.budget, neighbours=task.neighbours, layers=layers)
+        return allocate(task.workload, task.budget, neighbours=task.neighbours, layers=layers)
 
 
 def _upper(workload: Workload) -> NDArray[np.bool_]:
     """For each group, whether it is a marginal of three columns or more."""
     return np.concatenate(
         [
-            [len(group.positions) > 2 for group in family.groups]
-            if isinstance(family, Marginals)
+            [len(marginal.positions) > 2 for marginal in family.marginals]
+            if family.marginals
             else np.zeros(len(family.group_sizes), dtype=np.bool_)
             for family in workload.families
         ]

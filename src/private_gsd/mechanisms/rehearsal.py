@@ -14,6 +14,7 @@ import numpy as np
 from private_gsd.counting.exact import count
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.projection.domain import columns_of, random_table
+from private_gsd.workloads.starts import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,5 +60,5 @@ def rehearse(
 
 def one_of_each_family(workload: Workload) -> Workload:
     """The first group of each family."""
-    sizes = [len(family.group_sizes) for family in workload.families]
-    return workload.select(np.cumsum([0, *sizes[:-1]]))
+    first_groups = starts_of([len(family.group_sizes) for family in workload.families])[:-1]
+    return workload.select(first_groups)

@@ -1,13 +1,12 @@
-"""Plan: who gets what of a budget, and how much noise that means, before anything is spent."""
+"""Allocation: how a budget is split over query groups, and the noise that each part means."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.errors import BudgetError
 from private_gsd.privacy.budget import RhoBudget, units_to_rho
 from private_gsd.privacy.noise import gaussian_scale
 
@@ -16,19 +15,17 @@ if TYPE_CHECKING:
 
     from private_gsd.workloads import Neighbours, Workload
 
-Allocation = Literal["equal-noise", "equal-budget"]
-
 
 @dataclass(frozen=True)
-class Share:
-    """What one group gets.
+class GroupAllocation:
+    """The part of a budget that one query group gets.
 
     Attributes:
         group: The number of the group in the workload.
         name: The group in words.
-        queries: How many queries it has.
+        queries: The number of its queries.
         units: Its part of the budget.
-        scale: The standard deviation of the noise on each of its counts, in rows.
+        scale: The standard deviation of the noise on each of its counts, in records.
     """
 
     group: int
@@ -39,12 +36,12 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A one-shot measurement of a whole workload.
+class Allocation:
+    """A budget, split over all groups of a workload.
 
     >>> from private_gsd import datasets, workloads
     >>> workload = workloads.categorical_marginals(datasets.census_schema(), k=1)
-    >>> print(plan_one_shot(workload, RhoBudget.from_epsilon(1, delta=1e-9)).describe(limit=2))
+    >>> print(allocate(workload, RhoBudget.from_epsilon(1, delta=1e-9)).describe(limit=2))
     rho = 0.01497 (epsilon = 1 at delta = 1e-09), replace-one neighbours, 14 groups
        rho     noise  queries  group
       0.00107  30.58       12  region
@@ -52,70 +49,66 @@ class Plan:
       ... and 12 more
 
     Attributes:
-        budget: What there is to spend.
-        neighbours: Which tables count as neighbours.
-        shares: What each group gets.
+        budget: The budget that is split.
+        neighbours: The neighbouring relation.
+        groups: The part of each group, in the order of the workload.
     """
 
     budget: RhoBudget
     neighbours: Neighbours
-    shares: tuple[Share, ...]
+    groups: tuple[GroupAllocation, ...]
 
     @property
     def units(self) -> list[int]:
         """The parts, in the order of the groups."""
-        return [share.units for share in self.shares]
+        return [group.units for group in self.groups]
 
     def describe(self, limit: int = 20) -> str:
-        """The plan as text; the groups with the least noise come last."""
+        """The allocation as text; the groups with the least noise come last."""
         lines = [
             f"rho = {self.budget.rho:.4g} (epsilon = {self.budget.epsilon:.4g} at delta = "
-            f"{self.budget.delta:.4g}), {self.neighbours} neighbours, {len(self.shares):,} groups",
+            f"{self.budget.delta:.4g}), {self.neighbours} neighbours, {len(self.groups):,} groups",
             "   rho     noise  queries  group",
         ]
-        ordered = sorted(self.shares, key=lambda share: -share.scale)
-        for share in ordered[:limit]:
-            rho = units_to_rho(share.units)
-            lines.append(f"  {rho:<8.3g} {share.scale:5.4g} {share.queries:8,}  {share.name}")
+        ordered = sorted(self.groups, key=lambda group: -group.scale)
+        for group in ordered[:limit]:
+            rho = units_to_rho(group.units)
+            lines.append(f"  {rho:<8.3g} {group.scale:5.4g} {group.queries:8,}  {group.name}")
         if len(ordered) > limit:
             lines.append(f"  ... and {len(ordered) - limit:,} more")
         return "\n".join(lines)
 
 
-def plan_one_shot(
+def allocate(
     workload: Workload,
     budget: RhoBudget,
     *,
     neighbours: Neighbours = "replace-one",
-    allocation: Allocation = "equal-noise",
     layers: tuple[NDArray[np.bool_], float] | None = None,
-) -> Plan:
-    """Split a budget over all groups of a workload.
+) -> Allocation:
+    """Split a budget over all groups of a workload, so that all counts get the same noise.
+
+    Each group gets a part in proportion to its squared sensitivity, as if the workload were
+    measured as one vector. Sums get the same noise in units of what one record can move them.
 
     Args:
-        workload: What is to be measured.
-        budget: What there is to spend.
-        neighbours: Which tables count as neighbours.
-        allocation: "equal-noise" gives each group a part in proportion to its squared sensitivity,
-            so that all counts get the same noise, as if the workload were measured as one vector
-            (sums get the same in units of what one row can move them);
-            "equal-budget" gives each the same part.
-        layers: Some of the groups, and how much of the budget they get together, where there are
-            others.
+        workload: The queries to be measured.
+        budget: The budget that is split.
+        neighbours: The neighbouring relation.
+        layers: Some of the groups, and the fraction of the budget that they get together where
+            there are others. Noise is then the same within each of the two layers.
     """
-    if allocation not in get_args(Allocation):
-        raise BudgetError(f"allocation must be 'equal-noise' or 'equal-budget', not {allocation!r}")
     squares = workload.squared_sensitivities(neighbours)
     # What no neighbour can change is treated as if one could, here as when it is measured.
     squares = np.where(squares > 0, squares, 1.0)
-    weights = squares / workload.units**2 if allocation == "equal-noise" else np.ones_like(squares)
+    weights = squares / workload.units**2
     if layers is not None:
-        some, share = layers
+        some, fraction = layers
         if some.any() and not some.all():
-            for mine, part in ((some, share), (~some, 1 - share)):
+            for mine, part in ((some, fraction), (~some, 1 - fraction)):
                 weights[mine] *= part / weights[mine].sum()
-    shares = tuple(
-        Share(
+    groups = tuple(
+        GroupAllocation(
             group,
             workload.describe(group),
             int(queries),
@@ -126,4 +119,4 @@ def plan_one_shot(
             zip(workload.group_sizes, budget.split(weights.tolist()), squares.tolist(), strict=True)
         )
     )
-    return Plan(budget, neighbours, shares)
+    return Allocation(budget, neighbours, groups)

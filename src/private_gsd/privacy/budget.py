@@ -6,7 +6,7 @@ spends more than the total.
 
 What ρ is as (ε, δ) depends on what it was spent on. Of any mechanisms that are together ρ-zCDP, the
 "zcdp" conversion says the least ε that is known. Where all noise is Gaussian, more is known: its
-privacy loss has one law, and the "gdp" conversion reads δ off that (see ``curves``).
+privacy loss has one law, and the "gdp" conversion reads δ off that (see ``conversions``).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from private_gsd.errors import BudgetError, did_you_mean
-from private_gsd.privacy.conversions import delta_of, delta_of_gaussian
-from private_gsd.workloads.workload import Neighbours
+from private_gsd.privacy.conversions import gdp_delta, zcdp_delta
+from private_gsd.workloads.family import Neighbours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Conversion = Literal["zcdp", "paper", "gdp"]
 
 # The least δ of ρ and ε.
-_CURVES = {"zcdp": delta_of, "gdp": delta_of_gaussian}
+_LEAST_DELTA = {"zcdp": zcdp_delta, "gdp": gdp_delta}
 
 UNITS_PER_RHO = 2**52
 # The one bound on a budget, however it is given: what is said of more.
@@ -58,8 +58,8 @@ def epsilon_of(rho: float, delta: float, conversion: Conversion = "zcdp") -> flo
     paper = rho + 2 * math.sqrt(rho * -math.log(delta))
     if conversion == "paper" or rho == 0:
         return paper
-    curve = _CURVES[conversion]
-    return _boundary(lambda each: curve(rho, each) > delta, 0.0, paper)[1]
+    least_delta = _LEAST_DELTA[conversion]
+    return _boundary(lambda each: least_delta(rho, each) > delta, 0.0, paper)[1]
 
 
 def rho_of(epsilon: float, delta: float, conversion: Conversion = "zcdp") -> float:
@@ -72,8 +72,8 @@ def rho_of(epsilon: float, delta: float, conversion: Conversion = "zcdp") -> flo
     if conversion == "paper":
         rho, beyond = paper, paper > MAX_RHO
     else:
-        curve = _CURVES[conversion]
-        rho, beyond = paper, curve(MAX_RHO, min(epsilon, 1e6)) <= delta
+        least_delta = _LEAST_DELTA[conversion]
+        rho, beyond = paper, least_delta(MAX_RHO, min(epsilon, 1e6)) <= delta
     if beyond:
         most = epsilon_of(MAX_RHO, delta, conversion)
         raise BudgetError(
@@ -83,9 +83,9 @@ def rho_of(epsilon: float, delta: float, conversion: Conversion = "zcdp") -> flo
     if conversion != "paper":
         # The paper's ρ is on the safe side; look for the largest that is.
         low, high = paper, paper
-        while high < MAX_RHO and curve(high, epsilon) <= delta:
+        while high < MAX_RHO and least_delta(high, epsilon) <= delta:
             low, high = high, 2 * high
-        rho, _ = _boundary(lambda each: curve(each, epsilon) <= delta, low, high)
+        rho, _ = _boundary(lambda each: least_delta(each, epsilon) <= delta, low, high)
     # More than all the rounding above, so that what comes out is on the safe side.
     return rho * (1 - 1e-12)
 
@@ -150,12 +150,13 @@ class Budget:
         if delta is None:
             if self.neighbours != "replace-one":
                 raise BudgetError(
-                    "give a delta: by default it is 1 / rows², and under add-remove neighbours the "
-                    "number of rows is private"
+                    "give a delta: by default it is 1 / N², and under add-remove neighbours the "
+                    "number of records, N, is private"
                 )
             if n_records is None:
                 raise BudgetError(
-                    "give a delta: by default it is 1 / rows², and the number of rows is not known"
+                    "give a delta: by default it is 1 / N², and the number of records, N, is not "
+                    "known"
                 )
             delta = default_delta(n_records)
         return RhoBudget.from_epsilon(self.epsilon, delta, self.conversion or conversion)
@@ -235,8 +236,8 @@ class RhoBudget:
         """Refuse a charge for noise of which the conversion does not hold."""
         if self.conversion == "gdp" and mechanism not in GAUSSIANS:
             raise BudgetError(
-                f"the budget is stated by the curve of Gaussian noise (conversion 'gdp'), "
-                f"which says nothing of {mechanism!r:.80}; use the mechanism one-shot or layered, "
+                "the conversion 'gdp' of the budget holds for Gaussian noise alone, and "
+                f"says nothing of {mechanism!r:.80}; use the mechanism one-shot or layered, "
                 "or a budget with the conversion 'zcdp'"
             )
 
@@ -257,11 +258,11 @@ def units_to_rho(units: int) -> float:
     return units / UNITS_PER_RHO
 
 
-def default_delta(rows: int) -> float:
+def default_delta(n_records: int) -> float:
     """The δ of the paper, 1/N²."""
-    if rows < 2:
-        raise BudgetError(f"a table of {rows} rows has no sensible delta; give one")
-    return 1.0 / rows**2
+    if n_records < 2:
+        raise BudgetError(f"a table of {n_records} records has no sensible delta; give one")
+    return 1.0 / n_records**2
 
 
 def check_epsilon(epsilon: object) -> float:

@@ -1,11 +1,11 @@
-"""Curves: the least δ for which what was spent is known to be (ε, δ)-differentially private.
+"""Conversions: the least δ for which a total of ρ is known to be (ε, δ)-differentially private.
 
-Two of them: of any mechanisms that are together ρ-zCDP; and of discrete Gaussians alone, which are
-ρ-zCDP as well, but of which all is known. For the same (ε, δ) the second allows for 8 to 18 % more
-ρ, that is 4 to 8 % less noise (ε from 0.1 to 2, δ = 1/N², a million to a thousand rows).
+The conversion "zcdp" holds for all noise that is together ρ-zCDP. The conversion "gdp" holds for
+discrete Gaussians alone, of which more is known. For the same (ε, δ) it allows for 8 to 18 % more
+ρ, that is 4 to 8 % less noise (ε from 0.1 to 2, δ = 1/N², a million to a thousand records).
 
-**The curve of Gaussians.** One person moves the answers by a vector v. If each answer i has
-Gaussian noise of variance σᵢ², the loss of privacy is Gaussian too, and δ is that of μ-Gaussian
+**Gaussian noise.** One record moves the answers by a vector v. If each answer i has Gaussian
+noise of variance σᵢ², the loss of privacy is Gaussian too, and δ is that of μ-Gaussian
 differential privacy, μ² = Σ vᵢ²/σᵢ²: δ(ε) = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ) (Balle and Wang 2018;
 Dong, Roth and Su 2022). A charge of ρ has v²/σ² <= 2ρ, so that charges of ρ in total have
 μ² <= 2ρ. It holds as well where the next question, and what it may cost, is chosen after seeing the
@@ -28,9 +28,9 @@ variances σᵢ² - r² without another look at the data; and where P <= c·P' a
 
     P(S) - e^ε Q(S) <= c (P'(S) - e^(ε - 2 ln c) Q'(S)) <= c δ(ε - 2 ln c).
 
-Answers that the two tables have in common have the same law on both sides, and do not count in d.
-``ROUNDING`` is r²; noise that is stated by this curve has this much more variance than Δ²/2ρ (see
-``mechanisms.gaussian_scale``). With 3, η < 5e-26, and ``SLACK`` covers d of 10^12 answers. It takes
+Answers that the two datasets have in common have the same law on both sides, and do not count in d.
+``ROUNDING`` is r²; noise for the conversion "gdp" has this much more variance than Δ²/2ρ (see
+``noise.gaussian_scale``). With 3, η < 5e-26, and ``SLACK`` covers d of 10^12 answers. It takes
 more than it gives where noise has a standard deviation of less than about 5 (4.4 to 6.8, by ε and
 δ). Along questions that depend on answers the factors multiply in the same way, answer by answer.
 """
@@ -47,12 +47,12 @@ SLACK = 1e-12
 ROUNDED = 1e-11
 
 
-def delta_of(rho: float, epsilon: float) -> float:
+def zcdp_delta(rho: float, epsilon: float) -> float:
     """The least δ for which ρ-zCDP is known to imply (ε, δ)-DP.
 
     Proposition 12 of Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy":
     for every α > 1, δ = exp((α - 1)(αρ - ε)) / (α - 1) · (1 - 1/α)^α. Any α gives a valid δ, so
-    that an α found by bisection costs tightness at worst, never privacy.
+    that an α found by bisection makes δ larger at worst, never wrong.
     """
     if rho == 0:
         return 0.0
@@ -71,7 +71,7 @@ def delta_of(rho: float, epsilon: float) -> float:
     return min(math.exp(min(logarithm, 0.0)), 1.0)
 
 
-def delta_of_gaussian(rho: float, epsilon: float) -> float:
+def gdp_delta(rho: float, epsilon: float) -> float:
     """The least δ for which discrete Gaussians of ρ in total are known to be (ε, δ)-DP.
 
     Never more than that of any ρ-zCDP, which they are.
@@ -86,7 +86,7 @@ def delta_of_gaussian(rho: float, epsilon: float) -> float:
     # and nothing that was rounded to nothing is multiplied up.
     below = math.exp(-(nearer**2) / 2) / math.sqrt(2 * math.pi) * _mills(farther)
     delta = (1 + SLACK) * (above - below + ROUNDED * above)
-    return min(max(delta, 0.0), delta_of(rho, epsilon))
+    return min(max(delta, 0.0), zcdp_delta(rho, epsilon))
 
 
 def _mills(x: float) -> float:

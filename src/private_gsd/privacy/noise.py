@@ -1,6 +1,6 @@
-"""Mechanisms: noise on whole numbers, drawn by OpenDP, and its calibration to ρ-zCDP.
+"""Noise on whole numbers, drawn by OpenDP, and its calibration to ρ-zCDP.
 
-Two mechanisms are all there is: the discrete Gaussian on a vector of counts, and the noisy top-k
+There are two kinds of noise: the discrete Gaussian on a vector of counts, and the noisy top-k
 with Gumbel noise on a vector of scores. Both take whole numbers and are OpenDP's own; what is here
 chooses their scale, asks OpenDP what that scale costs, and never settles for more than was charged.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from private_gsd.privacy.budget import Conversion
 
-# OpenDP calls all of its mechanisms contributed.
+# OpenDP calls all of its measurements contributed.
 enable_features("contrib")
 
 # A draw takes about 10 µs. Below this many it is not worth a second thread.
@@ -37,7 +37,7 @@ CHUNK = 4096
 
 
 class NoiseSource(Protocol):
-    """Where noise comes from.
+    """A source of noise.
 
     Attributes:
         private: Whether what is made with it may be called private.
@@ -64,15 +64,15 @@ class SecureNoise:
 
     def gaussian(self, counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
         """Chunks on threads: OpenDP's calls release the interpreter's lock."""
-        mechanism = gaussian_mechanism(scale)
+        drawn = discrete_gaussian(scale)
         chunks = np.array_split(counts, max(1, min(self._threads, len(counts) // CHUNK)))
         with ThreadPoolExecutor(self._threads) as pool:
-            noisy = list(pool.map(lambda chunk: np.array(mechanism(chunk), dtype=np.int64), chunks))
+            noisy = list(pool.map(lambda chunk: np.array(drawn(chunk), dtype=np.int64), chunks))
         return np.concatenate(noisy)
 
     def top_k(self, scores: NDArray[np.int64], k: int, scale: float) -> list[int]:
         """One call."""
-        return [int(place) for place in selection_mechanism(k, scale)(scores)]
+        return [int(place) for place in noisy_top_k(k, scale)(scores)]
 
 
 class InsecureSeededNoise:
@@ -98,13 +98,13 @@ class InsecureSeededNoise:
 
 
 @lru_cache(maxsize=64)
-def gaussian_mechanism(scale: float) -> Any:
+def discrete_gaussian(scale: float) -> Any:
     """OpenDP's discrete Gaussian on a vector of int64, L2 sensitivity as float64."""
     return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)
 
 
 @lru_cache(maxsize=64)
-def selection_mechanism(k: int, scale: float) -> Any:
+def noisy_top_k(k: int, scale: float) -> Any:
     """OpenDP's noisy top-k on a vector of int64 scores, with Gumbel noise for zCDP."""
     return make_noisy_top_k(
         vector_domain(atom_domain(T="i64")),
@@ -120,13 +120,13 @@ def gaussian_scale(squared_sensitivity: float, units: int, conversion: Conversio
 
     The variance is Δ²/2ρ, as where the paper defines the Gaussian mechanism (its one-shot and
     adaptive mechanisms are written with Δ/2ρ, a slip: the proof needs the square). Where the budget
-    is stated by the curve of Gaussians it is larger by three, so that whole numbers are as good as
-    Gaussian noise that was rounded (see ``curves``). OpenDP is asked what it costs in any case.
+    has the conversion "gdp" it is larger by three, so that whole numbers are as good as Gaussian
+    noise that was rounded (see ``conversions``). OpenDP is asked what it costs in any case.
 
     Args:
         squared_sensitivity: Δ².
         units: The budget.
-        conversion: How the budget is stated; of what is charged to, never a guess.
+        conversion: The conversion of the budget that is charged.
     """
     rho = _positive(units)
     # The root is rounded up: a sensitivity must not be claimed smaller than it is.
@@ -134,7 +134,7 @@ def gaussian_scale(squared_sensitivity: float, units: int, conversion: Conversio
     scale = sensitivity / math.sqrt(2 * rho)
     if conversion == "gdp":
         scale = math.nextafter(math.sqrt(scale**2 + ROUNDING), math.inf)
-    return _least(scale, lambda each: gaussian_mechanism(each).map(sensitivity), rho)
+    return _least(scale, lambda each: discrete_gaussian(each).map(sensitivity), rho)
 
 
 def selection_scale(units: int, k: int = 1, sensitivity: int = 1) -> float:
@@ -145,12 +145,12 @@ def selection_scale(units: int, k: int = 1, sensitivity: int = 1) -> float:
 
     Args:
         units: The budget.
-        k: How many are selected.
+        k: The number of groups that are selected.
         sensitivity: The most that any score can move, Δ.
     """
     rho = _positive(units)
     scale = sensitivity / math.sqrt(2 * rho / k)
-    return _least(scale, lambda each: selection_mechanism(k, each).map(sensitivity), rho)
+    return _least(scale, lambda each: noisy_top_k(k, each).map(sensitivity), rho)
 
 
 def _least(scale: float, cost: Any, rho: float) -> float:
@@ -164,5 +164,5 @@ def _least(scale: float, cost: Any, rho: float) -> float:
 
 def _positive(units: int) -> float:
     if isinstance(units, bool) or not isinstance(units, int) or units <= 0:
-        raise BudgetError(f"a mechanism needs a budget of at least one unit, not {units!r}")
+        raise BudgetError(f"noise needs a budget of at least one unit, not {units!r}")
     return units_to_rho(units)

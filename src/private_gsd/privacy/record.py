@@ -1,10 +1,10 @@
 """The privacy record: what is promised about a dataset, in words and numbers, to be published.
 
 The promise is about the *total* of a dataset's account. A ledger refuses what would exceed it, and
-so the promise holds however later questions depend on earlier answers (a filter): of zCDP by the
+so the promise holds however later queries depend on earlier answers (a filter): of zCDP by the
 Rényi filter of Feldman and Zrnic, "Individual Privacy Accounting via a Rényi Filter" (2021), and of
-Gaussian noise see ``curves``. The same is false of what is spent so far, where spending depends on
-answers (an odometer): that is accounting, and is called so.
+Gaussian noise see ``conversions``. The same is false of what is spent so far, where spending
+depends on answers (an odometer): that is accounting, and is called so.
 
 A record is a plain dictionary for JSON. All that is said about privacy anywhere (the page, a
 notebook, the command line) is read off it, and whether there is a promise at all off its list
@@ -23,13 +23,13 @@ from private_gsd.privacy.tradeoff import largest_powers
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from private_gsd.privacy.accounts import Account, Charge
     from private_gsd.privacy.budget import Conversion
-    from private_gsd.privacy.ledger.ledger import Account, Charge
 
 NEIGHBOURS = {
-    "replace-one": "tables with the same number of rows, of which one row differs; the number of "
-    "rows is public",
-    "add-remove": "tables of which one has all rows of the other and one more",
+    "replace-one": "those with the same number of records, of which one record differs; the number "
+    "of records is public",
+    "add-remove": "those of which one has all records of the other and one more",
 }
 CONVERSIONS = {
     "zcdp": "the least epsilon by Proposition 12 of Canonne, Kamath and Steinke, The Discrete "
@@ -44,9 +44,11 @@ ACCOUNTING = (
     "spent, reserved and remaining are accounting: how much of the total is used. They are no "
     "guarantee; their epsilons only convert amounts of rho."
 )
-# For how many rows of one person, and for which probabilities of a false alarm, it is spelled out.
+# For how many rows of one person, and for which probabilities of a false alarm, it is stated.
 GROUPS_OF_ROWS = (2, 5, 10)
 FALSE_ALARMS = (0.001, 0.01, 0.05, 0.1)
+# What a release may have used beside the measurements that its ledger paid for.
+CLAIMS = ("public_counts", "external_groups", "external_private", "derived_statistics")
 
 
 def privacy_record(account: Account, charges: Sequence[Charge]) -> dict[str, Any]:
@@ -87,14 +89,14 @@ def release_record(
 
     Args:
         record: The ledger's record of the dataset.
-        claims: What was taken for known beside our measurements.
+        claims: What was used beside the measurements that the ledger paid for (see ``CLAIMS``).
         alone: Whether the ledger was made for this release, so that nobody adds up others.
     """
     return restated({**record, "claims": dict(claims), "this_release_alone": alone})
 
 
 def restated(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record with all that its numbers, charges and claims say; also one of an older version.
+    """A record with all that its numbers, charges and claims say, stated anew.
 
     Raises:
         LookupError, TypeError, ValueError, AttributeError, ArithmeticError, BudgetError: It is not
@@ -104,6 +106,10 @@ def restated(record: Mapping[str, Any]) -> dict[str, Any]:
     amounts = [record[part][kind] for part in ("total", "spent") for kind in ("rho", "epsilon")]
     if not all(type(number) in (int, float) and math.isfinite(number) for number in amounts):
         raise ValueError("amounts must be numbers")
+    # A claim by another name would go unread, and what it takes away from the promise with it.
+    unknown = sorted(set(record.get("claims") or {}) - set(CLAIMS))
+    if unknown:
+        raise ValueError(f"unknown claims: {', '.join(map(repr, unknown))}")
     reasons = _reasons(record)
     first = {
         "dataset": record["dataset"],
@@ -129,8 +135,8 @@ def uncovered(record: Mapping[str, Any]) -> list[str]:
     """What a release used beside what its ledger paid for, which the guarantee does not cover."""
     claims = record.get("claims") or {}
     beside = {
-        "totals that are claimed to be public": claims.get("public_totals"),
-        "external measurements": claims.get("outside_groups"),
+        "counts that are claimed to be public": claims.get("public_counts"),
+        "external measurements": claims.get("external_groups"),
     }
     return [words for words, there in beside.items() if there]
 
@@ -155,8 +161,8 @@ def _reasons(record: Mapping[str, Any]) -> list[str]:
             "guesses the seed can take it off again"
         )
     claims = record.get("claims") or {}
-    groups = claims.get("outside_groups") or 0
-    if groups and claims.get("outside_private") is not True:
+    groups = claims.get("external_groups") or 0
+    if groups and claims.get("external_private") is not True:
         reasons.append(
             f"external measurements that are not private were used ({groups:,} query "
             f"{'group' if groups == 1 else 'groups'}), and nothing bounds what they disclose about "
@@ -178,7 +184,7 @@ def _guarantee(record: Mapping[str, Any], reasons: list[str]) -> str:
         f"differentially private with epsilon = {total['epsilon']!r} and delta = "
         f"{record['delta']!r}.",
         "The ledger refuses what would exceed the total, so that this holds although later "
-        "questions may depend on earlier answers.",
+        "queries may depend on earlier answers.",
         "Released through it are the noisy answers that it has paid for, and what is computed from "
         "them without another look at the data. The schema, the queries and the settings are taken "
         "to be public knowledge.",
@@ -189,20 +195,20 @@ def _guarantee(record: Mapping[str, Any], reasons: list[str]) -> str:
             "the same data spend, and the guarantee does not cover them."
         )
     claims = record.get("claims") or {}
-    if claims.get("public_totals"):
+    if claims.get("public_counts"):
         said.append(
-            "Totals that the data holder claims to be public were matched as they are; the "
+            "Counts that the data holder claims to be public were matched as they are; the "
             "guarantee does not cover them."
         )
-    if claims.get("outside_groups"):
+    if claims.get("external_groups"):
         said.append(
             "External measurements were used beside those that this ledger paid for. Whoever "
             "supplied them declares them to be private, which nobody has checked. Whatever "
             "guarantee they have is outside this ledger, and this one does not cover them: where "
-            "they are about the same people, both losses add up."
+            "they are about the same records, both losses add up."
         )
     said += [
-        f"Neighbouring tables are {NEIGHBOURS[record['neighbours']]}.",
+        f"Neighbouring datasets are {NEIGHBOURS[record['neighbours']]}.",
         "The unit of protection is one row: for a person with several rows the guarantee is "
         "weaker (groups_of_rows).",
         f"What is spent so far, rho = {spent['rho']!r}, is accounting, and no guarantee by itself.",
@@ -225,9 +231,10 @@ def _group(record: Mapping[str, Any], rows: int) -> dict[str, Any]:
     k rows that differ are k steps from neighbour to neighbour, and move every answer k times as
     far as one row may. A mechanism that is ρ-zCDP is k²ρ-zCDP for them (Bun and Steinke,
     "Concentrated Differential Privacy", 2016, on group privacy): each charge by itself, and so
-    their total. Of Gaussian noise μ is k times as large, which is k²ρ in its curve. That the noise
-    is on whole numbers changes nothing: the proof in ``curves`` takes any vector of whole numbers
-    for what the answers are moved by, and the same variance, larger by 3, whatever its length.
+    their total. Of Gaussian noise μ is k times as large, which is k²ρ in the conversion
+    "gdp". That the noise is on whole numbers changes nothing: the proof in ``conversions`` takes
+    any vector of whole numbers for what the answers are moved by, and the same variance, larger by
+    3, whatever its length.
     """
     rho = rows**2 * record["total"]["rho"]
     epsilon = None if rho > MAX_RHO else epsilon_of(rho, record["delta"], record["conversion"])

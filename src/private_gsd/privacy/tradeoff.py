@@ -1,4 +1,4 @@
-"""Trade-off: how well any test can tell two neighbouring tables apart, by what is promised.
+"""Trade-off: how well any test can tell two neighbouring datasets apart, by what is promised.
 
 Somebody knows a table but for one row, and tests one value of that row against another (or whether
 the row is in, where rows are added and removed). A test that raises a false alarm with probability
@@ -8,9 +8,9 @@ that is released is (ε, δ)-differentially private, no test has a power above
     e^ε a + δ    and    1 - e^-ε (1 - δ - a):
 
 the first is the promise for the event "the test says so", the second that for "the test does not
-say so", with the two tables in the other order. Both hold, since of two neighbours each is the
+say so", with the two datasets in the other order. Both hold, since of two neighbours each is the
 other's. They hold for every ε at its own δ, so that the least over any list of ε is a bound too;
-more of them make it tighter, never wrong.
+more of them make it smaller, never wrong.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from private_gsd.privacy.budget import MAX_RHO, epsilon_of
-from private_gsd.privacy.conversions import delta_of, delta_of_gaussian
+from private_gsd.privacy.conversions import gdp_delta, zcdp_delta
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ def largest_powers(
     """
     if rho > MAX_RHO:
         return [1.0 for _ in false_alarms]
-    pairs = _curve(rho, "gdp" if conversion == "gdp" else "zcdp")
+    pairs = _epsilon_deltas(rho, "gdp" if conversion == "gdp" else "zcdp")
 
     def power(alarm: float) -> float:
         least = min(
@@ -66,9 +66,9 @@ def largest_powers(
 
 
 @lru_cache(maxsize=16)
-def _curve(rho: float, conversion: Conversion) -> list[tuple[float, float]]:
-    """Many ε, each with its δ; kept, since a record states it anew whenever it is read."""
-    curve = delta_of_gaussian if conversion == "gdp" else delta_of
+def _epsilon_deltas(rho: float, conversion: Conversion) -> list[tuple[float, float]]:
+    """Many ε, each with its δ; cached, since a record states it anew whenever it is read."""
+    least_delta = gdp_delta if conversion == "gdp" else zcdp_delta
     last = epsilon_of(rho, LEAST_DELTA, conversion)
     epsilons = [last * step / STEPS for step in range(STEPS + 1)]
-    return [(epsilon, curve(rho, epsilon)) for epsilon in epsilons]
+    return [(epsilon, least_delta(rho, epsilon)) for epsilon in epsilons]

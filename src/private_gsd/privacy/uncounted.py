@@ -69,17 +69,17 @@ class Fit:
         return self.columns == other.columns or (mine is not None and mine is other.frame())
 
 
-_FITS: list[Fit] = []
+COUNTED: list[Fit] = []
 
 
 def count(fit: Fit) -> None:
     """Remember a fit that has paid."""
-    _FITS.append(fit)
+    COUNTED.append(fit)
 
 
 def warn_if_again(fit: Fit) -> None:
     """Warn of a fit that is about to pay, if others of the same data have."""
-    fits = [fit, *(each for each in _FITS if each.is_of_the_same(fit))]
+    fits = [fit, *(each for each in COUNTED if each.is_of_the_same(fit))]
     if len(fits) == 1:
         return
     relations = {each.neighbours for each in fits}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from private_gsd.kernels.cells import Columns
     from private_gsd.schema import Schema
     from private_gsd.workloads.features import Feature
-    from private_gsd.workloads.tables import Asked
+    from private_gsd.workloads.layout import Asked
 
 
 @dataclass(frozen=True)

@@ -7,29 +7,20 @@ largest weight is 1.
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from private_gsd.errors import WorkloadError
 from private_gsd.kernels.cells import fill_atoms
 from private_gsd.kernels.edits import Problem, State, Workspace, count_rows
 from private_gsd.kernels.halfspaces import fill_pulls
 from private_gsd.kernels.marginals import LANES, fill_residuals
 from private_gsd.projection.constraints import POOL, Pool, kernel_of
 from private_gsd.projection.domain import columns_of, random_table
-from private_gsd.projection.layout import (
-    Table,
-    conditions_of,
-    cuts_of,
-    directions_of,
-    starts_of,
-    tables_of,
-)
 from private_gsd.sql.rules import check_rules
-from private_gsd.workloads import Conjunctions, Functions, Halfspaces, Marginals, Predicates, Sums
+from private_gsd.workloads.kernel_arrays import conditions_of, cuts_of, directions_of, tables_of
+from private_gsd.workloads.layout import QueryLayout
 from private_gsd.workloads.programs import compiled, depth_of
 from private_gsd.workloads.sums import parts_of
 
@@ -40,8 +31,7 @@ if TYPE_CHECKING:
 
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.schema import Schema
-    from private_gsd.sql.expressions import Truth
-    from private_gsd.workloads import Family
+    from private_gsd.workloads.layout import FunctionQueries
 
 Weights = Literal["inverse-variance", "equal"]
 
@@ -93,15 +83,13 @@ class Objective:
             self.unit = 1.0
 
     @cached_property
-    def functions(self) -> list[tuple[Functions, int]]:
-        """Queries that have no kernel, and the number of the first of each family."""
-        return [pair for pair in self._families if isinstance(pair[0], Functions)]  # type: ignore[misc]
+    def _layout(self) -> QueryLayout:
+        return QueryLayout.of(self.workload.families)
 
-    @cached_property
-    def _families(self) -> list[tuple[Family, int]]:
-        """The families, and the number of the first query of each."""
-        sizes = [int(family.group_sizes.sum()) for family in self.workload.families]
-        return list(zip(self.workload.families, starts_of(sizes).tolist(), strict=False))
+    @property
+    def functions(self) -> list[FunctionQueries]:
+        """Queries that have no kernel."""
+        return self._layout.functions
 
     @property
     def ruled(self) -> bool:
@@ -111,47 +99,24 @@ class Objective:
     @cached_property
     def problem(self) -> Problem:
         """The kernels' view of it."""
-        tables: list[Table] = []
-        conjunctions: list[tuple[Conjunctions, int]] = []
-        halfspaces: list[tuple[Halfspaces, int]] = []
-        sums: list[tuple[Sums, int]] = []
-        truths: list[Truth] = []
-        asked: list[int] = []
-        for family, query in self._families:
-            if isinstance(family, Marginals):
-                first = query
-                for group in family.groups:
-                    for features in group.tables:
-                        tables.append(Table(features, first, self.share_weights[first]))
-                        first += math.prod(feature.size for feature in features)
-            elif isinstance(family, Conjunctions):
-                conjunctions.append((family, query))
-            elif isinstance(family, Halfspaces):
-                halfspaces.append((family, query))
-            elif isinstance(family, Predicates):
-                truths += family.truths
-                asked += range(query, query + len(family.truths))
-            elif isinstance(family, Sums):
-                sums.append((family, query))
-            elif not isinstance(family, Functions):
-                raise WorkloadError(
-                    f"the genetic search has no kernel for {type(family).__name__} queries"
-                )
+        layout = self._layout
+        truths = [truth for _, truth in layout.conditions]
         rules = check_rules(self.schema)
-        asking = [*truths, *rules.truths, *(t for family, _ in sums for t in family.truths)]
+        conditions = [*truths, *rules.truths, *(t for each in layout.sums for t in each.truths)]
         # Kernels are compiled with all of predicates, sums and rules, or with none: each mix would
         # take its own half minute.
-        more = bool(truths or sums or rules.texts)
-        cuts = cuts_of(self.schema, tables, [family for family, _ in conjunctions], asking)
-        self._depth = depth_of(asking)
+        more = bool(truths or layout.sums or rules.texts)
+        cuts = cuts_of(self.schema, layout, conditions)
+        self._depth = depth_of(conditions)
         self._cuts = cuts
+        queries = np.array([query for query, _ in layout.conditions])
         return Problem(
             columns_of(self.schema, cuts),
-            tables_of(self.schema, tables, cuts),
-            conditions_of(self.schema, conjunctions, cuts),
-            directions_of(self.schema, halfspaces, self.share_weights),
-            compiled(self.schema, truths, np.array(asked), cuts) if more else (),
-            parts_of(self.schema, sums, cuts) if more else (),
+            tables_of(self.schema, layout.tables, cuts, self.share_weights),
+            conditions_of(self.schema, layout.conjunctions, cuts),
+            directions_of(self.schema, layout.halfspaces, self.share_weights),
+            compiled(self.schema, truths, queries, cuts) if more else (),
+            parts_of(self.schema, layout.sums, cuts) if more else (),
             kernel_of(rules, cuts, self._free) if more else (),
             self._free,
             self.movable,
@@ -181,8 +146,8 @@ class Objective:
         if counts is None:
             counts = np.zeros(self.workload.size, dtype=np.int64)
             count_rows(problem, values, atoms, counts, self.workspace())
-            for family, query in self.functions:
-                counts[query : query + len(family.tests)] = family.met(values).sum(axis=0)
+            for each in self.functions:
+                counts[each.query : each.query + each.size] = each.met(values).sum(axis=0)
         targets = self.shares * len(values)
         sources, queries = problem.tables.sources, problem.directions.queries
         # Whole lanes are read at the end, too.

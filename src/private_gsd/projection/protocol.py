@@ -12,34 +12,20 @@ import numpy as np
 from private_gsd.errors import ProjectionError, WorkloadError
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.system.progress import Progress, ignore
-from private_gsd.workloads import (
-    Conjunctions,
-    Functions,
-    Halfspaces,
-    Marginals,
-    Predicates,
-    Sums,
-)
 from private_gsd.workloads.checks import whole
+from private_gsd.workloads.layout import QueryLayout
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.projection.watch import Reason
-    from private_gsd.workloads import Family, Workload
+    from private_gsd.workloads import Workload
 
     Matrix = NDArray[np.float64]
 
 MOST_ROWS = 2**31 - 1
-# What a family is called, to people.
-KINDS: dict[type[Family], str] = {
-    Marginals: "marginals",
-    Conjunctions: "prefixes",
-    Halfspaces: "halfspaces",
-    Predicates: "conditions in SQL",
-    Functions: "Python functions",
-    Sums: "sums",
-}
+# The queries of a layout that have a gradient, and how messages call them.
+RELAXED = {"tables": "marginals", "conjunctions": "prefixes", "halfspaces": "halfspaces"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,17 +118,22 @@ class Projector(ABC):
         return {"name": self.name, **asdict(self)}  # type: ignore[call-overload]
 
 
-def require_served(name: str, workload: Workload, served: tuple[type[Family], ...]) -> None:
-    """Refuse families that a projector does not serve."""
+def require_served(name: str, workload: Workload, served: tuple[str, ...]) -> None:
+    """Refuse families that a projector does not serve.
+
+    Args:
+        name: The name of the projector.
+        workload: The queries.
+        served: The queries of a ``QueryLayout`` that it serves; some of ``RELAXED``.
+    """
     for family in workload.families:
-        if not isinstance(family, served):
-            relaxed = isinstance(family, Conjunctions | Halfspaces)
-            others = "gsd or rap++" if relaxed else "gsd"
+        kinds = QueryLayout.of([family]).kinds
+        if not kinds <= set(served):
+            others = "gsd or rap++" if kinds <= set(RELAXED) else "gsd"
             raise WorkloadError(
-                f"the projector {name!r} cannot serve "
-                f"{KINDS.get(type(family), type(family).__name__)} "
+                f"the projector {name!r} cannot serve {family.title} "
                 f"(such as {family.describe(0)}); it serves "
-                f"{', '.join(KINDS[each] for each in served)}. Leave them out, or use the "
+                f"{', '.join(RELAXED[each] for each in served)}. Leave them out, or use the "
                 f"projector {others}"
             )
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.measurements.measurements import Measurements
-    from private_gsd.privacy.measuring import NoisyTotal
+    from private_gsd.privacy.measuring import NoisyRecordCount
 
     Matrix = NDArray[np.float64]
     # Called with the digest of what is to be saved, once it is on the disk and before it is seen.
@@ -35,13 +35,13 @@ class Checkpoint(Protocol):
     def table(self, number: int) -> Matrix | None:
         """One of the run's synthetic tables, encoded; at least the last two are there."""
 
-    def n_records(self) -> NoisyTotal | None:
+    def n_records(self) -> NoisyRecordCount | None:
         """The number of records; None if it was not measured."""
 
     def digest(self, kind: str) -> str:
         """The digest of what is saved: "n_records", "selections" or "measurements"."""
 
-    def save_n_records(self, total: NoisyTotal, commit: Commit) -> None:
+    def save_n_records(self, total: NoisyRecordCount, commit: Commit) -> None:
         """Save the number of records."""
 
     def save_selections(self, selections: list[list[int]], commit: Commit) -> None:
@@ -61,7 +61,7 @@ class MemoryCheckpoint:
         self.measured: Measurements | None = None
         self._selections: list[list[int]] = []
         self._tables: dict[int, Matrix] = {}
-        self._n_records: NoisyTotal | None = None
+        self._n_records: NoisyRecordCount | None = None
 
     def measurements(self) -> Measurements | None:
         """All that was measured."""
@@ -75,7 +75,7 @@ class MemoryCheckpoint:
         """One of the last two tables."""
         return self._tables.get(number)
 
-    def n_records(self) -> NoisyTotal | None:
+    def n_records(self) -> NoisyRecordCount | None:
         """The number of records."""
         return self._n_records
 
@@ -83,7 +83,7 @@ class MemoryCheckpoint:
         """Nothing is held against a ledger."""
         return ""
 
-    def save_n_records(self, total: NoisyTotal, commit: Commit) -> None:
+    def save_n_records(self, total: NoisyRecordCount, commit: Commit) -> None:
         """Remember the number of records."""
         commit("")
         self._n_records = total

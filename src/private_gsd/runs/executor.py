@@ -14,12 +14,8 @@ from private_gsd.errors import LedgerError, MeasurementError
 from private_gsd.measurements.measurements import measure
 from private_gsd.mechanisms.base import plan_run, reserved_for_counting
 from private_gsd.mechanisms.steps import Begin, Measure, Project, Select, Table
-from private_gsd.privacy.measuring import (
-    Selection,
-    release_total,
-    select_by_distance,
-    select_groups,
-)
+from private_gsd.privacy.measuring import release_n_records
+from private_gsd.privacy.selection import Selection, select_by_distance, select_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +27,7 @@ if TYPE_CHECKING:
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.mechanisms.base import Mechanism, Task
     from private_gsd.mechanisms.steps import Step
-    from private_gsd.privacy.measuring import NoisyTotal
+    from private_gsd.privacy.measuring import NoisyRecordCount
     from private_gsd.privacy.noise import NoiseSource
     from private_gsd.runs.checkpoint import Checkpoint
     from private_gsd.runs.payments import Payments
@@ -39,7 +35,7 @@ if TYPE_CHECKING:
     Matrix = NDArray[np.float64]
 
 # The step that measures the number of records, and its stream of seeded noise.
-COUNTING = "number of rows"
+COUNTING = "number of records"
 COUNTING_STREAM = 2**31
 
 
@@ -78,7 +74,7 @@ class Executor:
     noise: Callable[[int], NoiseSource]
     project: Callable[[Measurements, Matrix | None, int], Matrix]
     begin: Callable[[], Matrix]
-    _n_records: NoisyTotal | None = field(default=None, init=False)
+    _n_records: NoisyRecordCount | None = field(default=None, init=False)
     _measured: Measurements | None = field(default=None, init=False)
     _selections: list[list[int]] = field(default_factory=list, init=False)
     # How many groups were measured, and how many selections made, by the steps so far.
@@ -125,7 +121,7 @@ class Executor:
     def _num_measured(self) -> int:
         return 0 if self._measured is None else self._measured.workload.num_groups
 
-    def _count_records(self, units: int) -> NoisyTotal:
+    def _count_records(self, units: int) -> NoisyRecordCount:
         """The number of records, measured where it is not public."""
         self._spent += units
         known = self.checkpoint.n_records()
@@ -134,7 +130,7 @@ class Executor:
             return known
         if self._measured is not None or self._selections:
             raise MeasurementError("the number of rows is gone, and what was made of it is there")
-        known = release_total(
+        known = release_n_records(
             self.exact(),
             units,
             accountant=self.payments.accountant(COUNTING),

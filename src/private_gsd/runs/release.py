@@ -32,7 +32,7 @@ import pyarrow as pa
 from private_gsd.data.encoding import Encoder
 from private_gsd.errors import BudgetError, MeasurementError, ReleaseError
 from private_gsd.measurements.measurements import UNSOUND, Measurements, check_n_records
-from private_gsd.privacy.measuring import NoisyTotal
+from private_gsd.privacy.measuring import NoisyRecordCount
 from private_gsd.privacy.record import at_most, restated, uncovered
 from private_gsd.runs.manifest import DOCUMENT, INPUTS, Manifest
 from private_gsd.runs.settings import RunSettings
@@ -218,13 +218,13 @@ class Release:
             raise ReleaseError(f"{self.folder}: selections.json is damaged")
         return selections
 
-    def n_records(self) -> NoisyTotal | None:
+    def n_records(self) -> NoisyRecordCount | None:
         """The number of records; None if it was not measured."""
         document = self._drawn("n_records.json")
         if document is None:
             return None
         try:
-            return NoisyTotal(
+            return NoisyRecordCount(
                 check_n_records(document["n_records"]),
                 float(document["scale"]),
                 document["private"] is True,

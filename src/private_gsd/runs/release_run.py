@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from private_gsd.data.encoding import Encoder
 from private_gsd.errors import GsdError, LedgerError
 from private_gsd.privacy.accountant import require_same
-from private_gsd.privacy.ledger.ledger import Account, Ledger
+from private_gsd.privacy.accounts import Account
+from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.privacy.ledger.reservations import Reservation
 from private_gsd.privacy.record import release_record
 from private_gsd.runs.payments import LedgerPayments

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from private_gsd.privacy.measuring import NoisyTotal
+    from private_gsd.privacy.measuring import NoisyRecordCount
     from private_gsd.runs.checkpoint import Commit
     from private_gsd.runs.settings import RunSettings
     from private_gsd.workloads import Workload
@@ -172,7 +172,7 @@ class RunFolder(Release):
             values: Matrix = load_array(content[64:])
         return values
 
-    def save_n_records(self, total: NoisyTotal, commit: Commit) -> None:
+    def save_n_records(self, total: NoisyRecordCount, commit: Commit) -> None:
         """Save the number of records."""
         with self._writing():
             document = {"run": self._document["run"], **total._asdict()}

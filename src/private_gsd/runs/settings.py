@@ -9,8 +9,8 @@ from private_gsd.data.encoding import OnInvalid
 from private_gsd.errors import GsdError, ReleaseError, SchemaError
 from private_gsd.measurements.knowledge import Knowledge
 from private_gsd.mechanisms.registry import mechanism_from_dict
+from private_gsd.privacy.accounts import check_line
 from private_gsd.privacy.budget import Budget
-from private_gsd.privacy.ledger.ledger import check_line
 from private_gsd.projection.projectors import projector_from_dict
 from private_gsd.workloads.checks import whole
 

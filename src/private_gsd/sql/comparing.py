@@ -81,11 +81,7 @@ class ComparisonReader(NumberReader):
             value = number
         elif number in (0, 1) and kind is bool:
             value = bool(number)
-        elif (
-            number is not None
-            and member
-            and any(_number_of(each) is not None for each in column.values)
-        ):
+        elif number is not None and member and _has_numbers(column):
             value = self._text_of(column, node, number)
         else:
             expected = {

@@ -27,7 +27,7 @@ from private_gsd.mechanisms.forecast import Forecast, require_memory
 from private_gsd.mechanisms.registry import check_conversion, conversion_of, mechanism_of
 from private_gsd.privacy.budget import Budget, RhoBudget
 from private_gsd.privacy.ledger import Ledger
-from private_gsd.privacy.measuring import MAX_ROWS
+from private_gsd.privacy.measuring import MAX_RECORDS
 from private_gsd.projection.projectors import projector_of
 from private_gsd.projection.protocol import MOST_ROWS
 from private_gsd.runs.release_run import require_ledger
@@ -293,7 +293,7 @@ class Choices:
     def expected(self, data: Any, expected_records: Any) -> int:
         """The number of records that a plan may know."""
         if expected_records is not None:
-            return whole("expected_records", expected_records, 1, MAX_ROWS)
+            return whole("expected_records", expected_records, 1, MAX_RECORDS)
         if not self.public:
             raise BudgetError(
                 "under add-remove neighbours the number of records is private, and a plan must not "

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_gsd.counting.exact import count, errors_of
+from private_gsd.counting.comparison import errors_of
+from private_gsd.counting.exact import count
 from private_gsd.data.encoding import Encoder
 from private_gsd.errors import GsdError
 from private_gsd.mechanisms.base import plan_run
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from private_gsd.counting.exact import ExactCounts, QueryErrors
+    from private_gsd.counting.comparison import QueryErrors
+    from private_gsd.counting.exact import ExactCounts
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.mechanisms.base import Mechanism
     from private_gsd.privacy.ledger.reservations import Reservation

@@ -1,18 +1,19 @@
-"""The questions: marginals, prefixes, halfspaces, predicates, sums and functions, with ``+``."""
+"""Queries: marginals, prefixes, halfspaces, predicates, sums and functions, joined by ``+``."""
 
 from private_gsd.workloads.conjunctions import Conjunctions, random_prefixes
+from private_gsd.workloads.family import Family, Neighbours
 from private_gsd.workloads.functions import Functions, functions
 from private_gsd.workloads.halfspaces import Halfspaces, random_halfspaces
-from private_gsd.workloads.marginals import (
+from private_gsd.workloads.marginal_constructors import (
     SkippedWarning,
     categorical_marginals,
     range_marginals,
     tree_marginals,
 )
+from private_gsd.workloads.marginals import Marginals
 from private_gsd.workloads.predicates import Predicates, predicates, read_predicates
 from private_gsd.workloads.sums import Sums, sums
-from private_gsd.workloads.tables import Marginals
-from private_gsd.workloads.workload import CELL_LIMIT, Family, Neighbours, Workload
+from private_gsd.workloads.workload import CELL_LIMIT, Workload
 
 __all__ = [
     "CELL_LIMIT",

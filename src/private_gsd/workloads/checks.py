@@ -1,4 +1,4 @@
-"""Checks of what people pass to the constructors of workloads."""
+"""Checks of what people pass to the constructors of workloads, and of what files hold."""
 
 from __future__ import annotations
 
@@ -57,3 +57,9 @@ def position_of(schema: Schema, name: Any) -> int:
             f"no column {name!r} in the schema{did_you_mean(str(name), schema.names)}"
         )
     return schema.names.index(name)
+
+
+def require_sound(sound: Any, what: str) -> None:
+    """Refuse queries from a file that the kernels could not count: they check nothing."""
+    if not sound:
+        raise WorkloadError(f"the queries are not sound: {what}")

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from private_gsd.errors import WorkloadError, expect_type
 from private_gsd.kernels.conjunctions import count_conjunctions
 from private_gsd.schema import Discrete, Numeric
-from private_gsd.workloads.checks import whole
+from private_gsd.workloads.checks import require_sound, whole
 from private_gsd.workloads.conditions import is_between, is_value
-from private_gsd.workloads.workload import CELL_LIMIT, Family, Neighbours, Workload
+from private_gsd.workloads.family import QUERY_COST, Family
+from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.workload import CELL_LIMIT, Workload
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from private_gsd.schema import Schema
+    from private_gsd.workloads.family import Arrays, Neighbours
+    from private_gsd.workloads.layout import QueryLayout
 
 
 class Conjunctions(Family):
@@ -32,6 +38,10 @@ class Conjunctions(Family):
         numbers: For each query, the positions of its numeric columns.
         thresholds: For each of them, what the number must be less than.
     """
+
+    name: ClassVar[str] = "conjunctions"
+    title: ClassVar[str] = "prefixes"
+    array_names: ClassVar[tuple[str, ...]] = ("category", "value", "numbers", "thresholds")
 
     def __init__(
         self,
@@ -69,10 +79,6 @@ class Conjunctions(Family):
 
     def describe(self, group: int) -> str:
         """The conditions."""
-        return self.query(group, 0)
-
-    def query(self, group: int, cell: int) -> str:  # noqa: ARG002
-        """The conditions."""
         column = expect_type(Discrete, self.schema.columns[self.category[group]])
         words = [is_value(column, int(self.value[group]))]
         for place, threshold in zip(self.numbers[group], self.thresholds[group], strict=True):
@@ -80,19 +86,38 @@ class Conjunctions(Family):
             words.append(is_between(number, -math.inf, float(threshold)))
         return " AND ".join(words)
 
-    def start(self) -> NDArray[np.int64]:
-        """Zeros, one for each query."""
-        return np.zeros(len(self.category), dtype=np.int64)
-
     def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
         """Count rows, in the order of the plan."""
         count_conjunctions(matrix, *self._plan, state)
 
     def finish(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
         """From the order of the plan to that of the queries."""
-        answers = np.empty_like(state)
-        answers[self._order] = state
-        return answers
+        counts = np.empty_like(state)
+        counts[self._order] = state
+        return counts
+
+    def to_document(self) -> tuple[dict[str, Any], Arrays]:
+        """The arrays."""
+        return {}, {name: getattr(self, name) for name in self.array_names}
+
+    @classmethod
+    def from_document(
+        cls,
+        schema: Schema,
+        values: Mapping[str, Any],  # noqa: ARG003
+        arrays: Arrays,
+    ) -> Conjunctions:
+        """The inverse of ``to_document``."""
+        return cls(schema, *(arrays[name] for name in cls.array_names))
+
+    def lay_out(self, layout: QueryLayout) -> None:
+        """As conjunctions."""
+        layout.add_conjunctions(self.category, self.value, self.numbers, self.thresholds)
+
+    @property
+    def search_cost(self) -> float:
+        """An edit looks at the queries of its column alone."""
+        return float(QUERY_COST * len(self.category) * (1 + self.numbers.shape[1]))
 
     @cached_property
     def _order(self) -> NDArray[np.int64]:
@@ -110,7 +135,7 @@ class Conjunctions(Family):
             for each in (self.schema.columns[place] for place in discrete)
             if isinstance(each, Discrete)
         ]
-        begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        begins = starts_of(sizes)
         category = begins[column] + self.value[order]
         numeric, columns = np.unique(self.numbers[order], return_inverse=True)
         columns = columns.reshape(self.numbers.shape)
@@ -134,23 +159,22 @@ class Conjunctions(Family):
 def _check(schema: Schema, category: Any, value: Any, numbers: Any, thresholds: Any) -> None:
     """Refuse what the kernels could not do: they check nothing."""
     queries = len(category)
-
-    def require(holds: Any, what: str) -> None:
-        if not holds:
-            raise WorkloadError(f"the queries are not sound: {what}")
-
     for each in (category, value):
-        require(each.dtype == np.int64 and each.shape == (queries,), "conjunctions")
-    require(numbers.dtype == np.int64 and numbers.ndim == 2, "conjunctions")
-    require(queries > 0 and numbers.shape[0] == queries and numbers.shape[1] > 0, "conjunctions")
-    require(thresholds.dtype == np.float64 and thresholds.shape == numbers.shape, "thresholds")
-    require(np.isfinite(thresholds).all(), "thresholds")
+        require_sound(each.dtype == np.int64 and each.shape == (queries,), "conjunctions")
+    require_sound(numbers.dtype == np.int64 and numbers.ndim == 2, "conjunctions")
+    require_sound(
+        queries > 0 and numbers.shape[0] == queries and numbers.shape[1] > 0, "conjunctions"
+    )
+    require_sound(
+        thresholds.dtype == np.float64 and thresholds.shape == numbers.shape, "thresholds"
+    )
+    require_sound(np.isfinite(thresholds).all(), "thresholds")
     for places, sort in ((category, Discrete), (numbers, Numeric)):
-        require(((places >= 0) & (places < len(schema))).all(), "a column's position")
+        require_sound(((places >= 0) & (places < len(schema))).all(), "a column's position")
         used = (schema.columns[place] for place in np.unique(places))
-        require(all(isinstance(column, sort) for column in used), "columns")
+        require_sound(all(isinstance(column, sort) for column in used), "columns")
     sizes = np.array([len(c.values) + c.nullable if isinstance(c, Discrete) else 0 for c in schema])
-    require(((value >= 0) & (value < sizes[category])).all(), "values")
+    require_sound(((value >= 0) & (value < sizes[category])).all(), "values")
 
 
 def random_prefixes(schema: Schema, count: int, seed: int = 0, *, k: int = 3) -> Workload:

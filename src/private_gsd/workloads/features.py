@@ -7,6 +7,7 @@ one for each set of disjoint ranges. A null is its own cell, the last one.
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,10 +17,11 @@ import numpy as np
 
 from private_gsd.errors import SchemaError, WorkloadError, expect_type
 from private_gsd.schema import Date, Datetime, Discrete, Numeric, Real
+from private_gsd.workloads.checks import require_sound
 from private_gsd.workloads.conditions import is_between, is_null, is_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -53,8 +55,39 @@ class Feature:
         """Whether a row may fall in no cell."""
         return min(self.segments) < 0
 
+    def to_dict(self) -> dict[str, Any]:
+        """The feature, for JSON."""
+        return {
+            "position": self.position,
+            "segments": list(self.segments),
+            "breaks": list(self.breaks),
+            "nullable": self.nullable,
+        }
+
+    @classmethod
+    def from_dict(cls, schema: Schema, values: Mapping[str, Any]) -> Feature:
+        """The inverse of ``to_dict``; what is not sound is refused."""
+        position, segments, nullable = values["position"], values["segments"], values["nullable"]
+        breaks = [float(cut) for cut in values["breaks"]]
+        known = type(position) is int and 0 <= position < len(schema)
+        require_sound(known, "a column's position")
+        column = schema.columns[position]
+        require_sound(nullable is column.nullable, "nulls")
+        require_sound(segments and all(type(each) is int for each in segments), "segments")
+        cells = sorted({each for each in segments if each >= 0})
+        require_sound(cells == list(range(len(cells))) and len(cells) > 0, "cells")
+        require_sound(min(segments) >= -1 and segments == _in_order(segments), "segments")
+        if isinstance(column, Discrete):
+            all_values = list(range(len(column.values)))
+            require_sound(not breaks and segments == all_values, "categories")
+        else:
+            require_sound(len(segments) == len(breaks) + 1, "breaks")
+            ordered = all(low < high for low, high in itertools.pairwise(breaks))
+            require_sound(ordered and all(math.isfinite(cut) for cut in breaks), "breaks")
+        return cls(position, tuple(segments), tuple(breaks), nullable)
+
     def condition(self, schema: Schema, cell: int) -> str:
-        """What the cell asks of a row, as SQL."""
+        """The condition that the cell stands for, as SQL."""
         column = schema.columns[self.position]
         if self.nullable and cell == self.size - 1:
             return is_null(column)
@@ -74,6 +107,12 @@ class Feature:
                 np.searchsorted(self.breaks, starts, side="right")
             ].tolist()
         return np.array(cells + [self.size - 1] * self.nullable, dtype=np.int64)
+
+
+def _in_order(segments: Sequence[int]) -> list[int]:
+    """The segments with their cells numbered from the left, each of one segment."""
+    number = itertools.count()
+    return [-1 if each < 0 else next(number) for each in segments]
 
 
 def discrete_feature(schema: Schema, position: int) -> Feature:

@@ -1,30 +1,32 @@
-"""Functions: queries that are any Python function of a row, asked for many rows at once.
+"""Functions: queries that are any Python function of a row, called for many rows at once.
 
-They can ask what no other family can, and are much slower: the search calls them for every batch
-of rows that it tries.
+They can express what no other family can, and are much slower: the search calls them for every
+batch of rows that it tries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from private_gsd.errors import WorkloadError
 from private_gsd.schema import Date, Datetime, Discrete, Real
 from private_gsd.workloads.checks import position_of
-from private_gsd.workloads.workload import Family, Neighbours, Workload
+from private_gsd.workloads.family import Family
+from private_gsd.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.schema import Schema
+    from private_gsd.workloads.family import Arrays, Neighbours
 
 Function = Callable[["Rows"], Any]
 
 TRIAL_ROWS = 200
-# Of every batch that is counted, so many rows are also asked one by one.
+# Of every batch that is counted, so many rows are also given one by one.
 ALONE_ROWS = 16
 
 
@@ -65,7 +67,10 @@ class Rows(Mapping[str, "NDArray[Any]"]):
 
 
 class Functions(Family):
-    """Queries that Python functions answer, each a group of its own."""
+    """Queries that are Python functions, each a group of its own."""
+
+    name: ClassVar[str] = "functions"
+    title: ClassVar[str] = "Python functions"
 
     def __init__(self, schema: Schema, tests: Mapping[str, Function]) -> None:
         self.schema = schema
@@ -89,14 +94,6 @@ class Functions(Family):
     def describe(self, group: int) -> str:
         """The function's name."""
         return f"function {self._names[group]!r}"
-
-    def query(self, group: int, cell: int) -> str:  # noqa: ARG002
-        """The function's name."""
-        return self.describe(group)
-
-    def start(self) -> NDArray[np.int64]:
-        """Zeros, one for each function."""
-        return np.zeros(len(self.tests), dtype=np.int64)
 
     def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
         """Count rows, and see that each is judged by itself: the sensitivity rests on it."""
@@ -122,9 +119,11 @@ class Functions(Family):
                     )
         return met
 
-    def finish(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The state is the answers."""
-        return state
+    def to_document(self) -> tuple[dict[str, Any], Arrays]:
+        """Refused: code is not saved."""
+        raise WorkloadError(
+            "queries that are Python functions cannot be saved; ask them as another kind of query"
+        )
 
     def met(self, matrix: NDArray[np.float64]) -> NDArray[np.bool_]:
         """For each row of a matrix and function, whether the row meets it.

@@ -1,22 +1,32 @@
-"""Halfspaces: random linear inequalities over the one-hot encoding of all columns."""
+"""Halfspaces: random linear inequalities over the one-hot encoding of all columns.
+
+Halfspaces are saved with their coefficients: a seed gives the same numbers only as long as NumPy's
+generators do not change.
+"""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from private_gsd.errors import WorkloadError
 from private_gsd.kernels.halfspaces import count_halfspaces
 from private_gsd.schema import Discrete, Numeric
-from private_gsd.workloads.checks import whole
-from private_gsd.workloads.workload import CELL_LIMIT, Family, Neighbours, Workload
+from private_gsd.workloads.checks import require_sound, whole
+from private_gsd.workloads.family import Family
+from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.workload import CELL_LIMIT, Workload
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from private_gsd.schema import Schema
+    from private_gsd.workloads.family import Arrays, Neighbours
+    from private_gsd.workloads.layout import QueryLayout
 
 # Queries are drawn and counted in blocks of this many: the coefficients of a few hundred
 # dimensions then stay in the second-level cache.
@@ -39,6 +49,10 @@ class Halfspaces(Family):
     Where queries were saved, ``kept`` has their coefficients and thresholds as they were drawn.
     """
 
+    name: ClassVar[str] = "halfspaces"
+    title: ClassVar[str] = "halfspaces"
+    array_names: ClassVar[tuple[str, ...]] = ("indices", "coefficients", "thresholds")
+
     def __init__(
         self,
         schema: Schema,
@@ -57,7 +71,7 @@ class Halfspaces(Family):
             for column in schema
         ]
         self._sizes = np.array(sizes, dtype=np.int32)
-        self._begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+        self._begins = starts_of(sizes).astype(np.int32)
 
     @property
     def dimensions(self) -> int:
@@ -84,10 +98,6 @@ class Halfspaces(Family):
         """The query's number: its coefficients would fill a page."""
         return f"halfspace {self.indices[group]} of seed {self.seed}"
 
-    def query(self, group: int, cell: int) -> str:  # noqa: ARG002
-        """The query's number."""
-        return self.describe(group)
-
     def parameters(
         self, queries: NDArray[np.int64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -110,10 +120,6 @@ class Halfspaces(Family):
             thresholds[mine] = cuts[within]
         return coefficients, thresholds
 
-    def start(self) -> NDArray[np.int64]:
-        """Zeros, one for each query."""
-        return np.zeros(len(self.indices), dtype=np.int64)
-
     def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
         """Count rows, a block of queries at a time."""
         rows = self.one_hot(matrix)
@@ -122,9 +128,31 @@ class Halfspaces(Family):
             coefficients, thresholds = self.parameters(queries)
             count_halfspaces(*rows, coefficients, thresholds, state[begin : begin + len(queries)])
 
-    def finish(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The state is the answers."""
-        return state
+    def to_document(self) -> tuple[dict[str, Any], Arrays]:
+        """The seed, and the coefficients that it gave."""
+        coefficients, thresholds = self.parameters(np.arange(len(self.indices)))
+        return {"seed": self.seed}, {
+            "indices": self.indices,
+            "coefficients": coefficients,
+            "thresholds": thresholds,
+        }
+
+    @classmethod
+    def from_document(cls, schema: Schema, values: Mapping[str, Any], arrays: Arrays) -> Halfspaces:
+        """The inverse of ``to_document``."""
+        indices, coefficients, thresholds = (arrays[name] for name in cls.array_names)
+        family = cls(schema, values["seed"], indices, (coefficients, thresholds))
+        number = len(indices)
+        require_sound(indices.dtype == np.int64 and indices.shape == (number,), "indices")
+        require_sound(coefficients.shape == (family.dimensions, number), "coefficients")
+        require_sound(thresholds.shape == (number,), "thresholds")
+        for each in (coefficients, thresholds):
+            require_sound(each.dtype == np.float32 and np.isfinite(each).all(), "coefficients")
+        return family
+
+    def lay_out(self, layout: QueryLayout) -> None:
+        """As halfspaces."""
+        layout.add_halfspaces(self.parameters, len(self.indices))
 
     def one_hot(
         self, matrix: NDArray[np.float64]

@@ -1,315 +1,161 @@
-"""Marginals: categorical, range and binary-tree ones, all of them tables over features.
-
-A group is one set of columns with all its tables (a tree has one for each level).
-"""
+"""The family of marginals: tables of cells over sets of columns."""
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import math
-import warnings
-from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from private_gsd.errors import WorkloadError
-from private_gsd.schema import Discrete, Numeric
-from private_gsd.workloads.checks import position_of, whole
-from private_gsd.workloads.features import (
-    Feature,
-    discrete_feature,
-    range_features,
-    tree_depth,
-    tree_features,
-)
-from private_gsd.workloads.tables import Marginal, Marginals
-from private_gsd.workloads.workload import CELL_LIMIT, Workload
+from private_gsd.workloads.checks import require_sound
+from private_gsd.workloads.family import Family
+from private_gsd.workloads.features import Feature
+from private_gsd.workloads.joint_tables import JointTables, atoms_of, views_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
 
     from private_gsd.schema import Schema
+    from private_gsd.workloads.family import Arrays, Neighbours
+
+# Tables are counted at their finest: more of such cells than this are refused, like the queries.
+FINEST_LIMIT = 2**25
 
 
-GROUP_LIMIT = 2**19
-MAX_DEPTH = 14
+@dataclass(frozen=True)
+class Marginal:
+    """One set of columns, and the tables over it: a feature of each column for each table."""
+
+    tables: tuple[tuple[Feature, ...], ...]
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The columns' positions in the schema."""
+        return tuple(feature.position for feature in self.tables[0])
+
+    @cached_property
+    def size(self) -> int:
+        """The number of cells in all tables."""
+        return sum(math.prod(feature.size for feature in table) for table in self.tables)
 
 
-class SkippedWarning(UserWarning):
-    """Some column sets have more cells than ``max_cells`` and are left out of a workload.
-
-    Attributes:
-        sets: The names of the columns of each.
-    """
-
-    def __init__(self, message: str, sets: Sequence[tuple[str, ...]] = ()) -> None:
-        super().__init__(message)
-        self.sets = tuple(sets)
-
-
-def categorical_marginals(
-    schema: Schema,
-    k: int = 2,
-    *,
-    columns: Sequence[str] | None = None,
-    sets: Iterable[Sequence[str]] | None = None,
-    max_cells: int | None = None,
-) -> Workload:
-    """All k-way marginals of the categorical and boolean columns, or of those chosen.
+class Marginals(Family):
+    """A family of marginals, each a group.
 
     Args:
         schema: The public schema.
-        k: How many columns a marginal has.
-        columns: The columns to combine; all discrete ones by default.
-        sets: The column sets themselves, of any sizes, instead of ``k`` and ``columns``.
-        max_cells: Leave out sets with more cells than this, with a warning that names them.
+        marginals: The marginals.
     """
-    if sets is None:
-        names = columns if columns is not None else _names(schema, Discrete)
-        found = _places(schema, names)
-        if not found:
-            raise WorkloadError("there is no categorical or boolean column to combine")
-        k = whole("k", k, 1, len(found))
-        chosen: Iterable[tuple[int, ...]] = _combined([(found, k)])
-    else:
-        chosen = list(_named(schema, sets))
-    features: dict[int, Feature] = {}
 
-    def sizes(places: tuple[int, ...]) -> int:
-        return math.prod(_values(schema, place) for place in places)
+    name: ClassVar[str] = "marginals"
+    title: ClassVar[str] = "marginals"
 
-    def make(places: tuple[int, ...]) -> Marginal:
-        for place in places:
-            if place not in features:
-                features[place] = discrete_feature(schema, place)
-        return Marginal((tuple(features[place] for place in places),))
-
-    return _workload(schema, chosen, sizes, make, max_cells)
-
-
-def tree_marginals(
-    schema: Schema,
-    k: int = 2,
-    depth: int = 5,
-    *,
-    categorical: int | None = None,
-    sets: Iterable[Sequence[str]] | None = None,
-    levels: Literal["same", "all"] = "same",
-    max_cells: int | None = None,
-) -> Workload:
-    """K-way binary-tree marginals: discrete columns by intervals of width 1/2, 1/4, … 1/2^depth.
-
-    Args:
-        schema: The public schema.
-        k: How many columns a marginal has.
-        depth: How many levels the trees have.
-        categorical: How many of the k columns are discrete: 1 as in the paper, where k is more than
-            1; 0 for numeric columns alone.
-        sets: The column sets themselves, instead of ``k`` and ``categorical``.
-        levels: With several numeric columns, whether a table takes the "same" level of each, or
-            there is one for "all" combinations of levels.
-        max_cells: Leave out sets with more cells than this, with a warning that names them.
-    """
-    depth = whole("depth", depth, 1, MAX_DEPTH)
-    if levels not in ("same", "all"):
-        raise WorkloadError(f"levels must be 'same' or 'all', not {levels!r}")
-    if sets is None:
-        k = whole("k", k, 1, len(schema))
-        categorical = min(1, k - 1) if categorical is None else categorical
-        categorical = whole("categorical", categorical, 0, k - 1)
-        discrete, numeric = _names(schema, Discrete), _names(schema, Numeric)
-        if len(discrete) < categorical or len(numeric) < k - categorical:
+    def __init__(self, schema: Schema, marginals: Iterable[Marginal]) -> None:
+        self.schema = schema
+        self.marginals = tuple(marginals)
+        finest = {views_of(marginal) for marginal in self.marginals}
+        cells = sum(
+            math.prod(atoms_of(schema.columns[view.position], view) for view in each)
+            for each in finest
+        )
+        if cells > FINEST_LIMIT:
             raise WorkloadError(
-                f"{categorical} discrete and {k - categorical} numeric columns are needed; "
-                f"the schema has {len(discrete)} and {len(numeric)}"
+                f"the marginals would be counted in {cells:,} cells, more than the "
+                f"{FINEST_LIMIT:,} allowed; take fewer columns, levels or intervals at once"
             )
-        chosen: Iterable[tuple[int, ...]] = _combined(
-            [
-                (_places(schema, discrete), categorical),
-                (_places(schema, numeric), k - categorical),
-            ]
-        )
-    else:
-        chosen = list(_named(schema, sets))
-    features: dict[int, tuple[Feature, ...]] = {}
 
-    def cells(place: int) -> list[int]:
-        """The cells of each feature of a column."""
-        column = schema.columns[place]
-        if isinstance(column, Numeric):
-            return [2**level + column.nullable for level in range(1, tree_depth(column, depth) + 1)]
-        return [_values(schema, place)]
+    @cached_property
+    def group_sizes(self) -> NDArray[np.int64]:
+        """The number of cells of each marginal."""
+        return np.array([marginal.size for marginal in self.marginals], dtype=np.int64)
 
-    def sizes(places: tuple[int, ...]) -> int:
-        each = [cells(place) for place in places]
-        if not any(isinstance(schema.columns[place], Numeric) for place in places):
-            names = ", ".join(schema.names[place] for place in places)
-            raise WorkloadError(f"columns {names}: a tree marginal needs a numeric column")
-        if levels == "all":
-            return math.prod(sum(column) for column in each)
-        deepest = max(len(column) for column in each)
-        return sum(
-            math.prod(column[min(level, len(column) - 1)] for column in each)
-            for level in range(deepest)
-        )
-
-    def make(places: tuple[int, ...]) -> Marginal:
-        for place in places:
-            if place not in features:
-                numeric = isinstance(schema.columns[place], Numeric)
-                features[place] = (
-                    tree_features(schema, place, depth)
-                    if numeric
-                    else (discrete_feature(schema, place),)
-                )
-        each = [features[place] for place in places]
-        if levels == "all":
-            return Marginal(tuple(itertools.product(*each)))
-        # A column with fewer levels stays at its finest.
-        deepest = max(len(column) for column in each)
-        return Marginal(
-            tuple(
-                tuple(column[min(level, len(column) - 1)] for column in each)
-                for level in range(deepest)
-            )
-        )
-
-    return _workload(schema, chosen, sizes, make, max_cells)
-
-
-def range_marginals(
-    schema: Schema,
-    columns: Mapping[str, Sequence[tuple[Any, Any]] | EllipsisType],
-    k: int | None = None,
-    *,
-    max_cells: int | None = None,
-) -> Workload:
-    """Marginals of discrete columns by given intervals of numeric ones.
-
-    Args:
-        schema: The public schema.
-        columns: For each numeric column a list of intervals ``(lower, upper)``, for each discrete
-            one ``...``. Intervals of integers and dates include both ends; those of reals are
-            half-open, [lower, upper), but for one that ends with the domain. They may overlap.
-        k: How many of the columns a marginal has; all of them by default.
-        max_cells: Leave out sets with more cells than this, with a warning that names them.
-    """
-    if not columns:
-        raise WorkloadError("no column was given")
-    features: dict[int, tuple[Feature, ...]] = {}
-    for name, intervals in columns.items():
-        place = position_of(schema, name)
-        discrete = isinstance(schema.columns[place], Discrete)
-        if discrete != isinstance(intervals, EllipsisType):
-            wanted = "..." if discrete else "a list of intervals"
-            kind = schema.columns[place].kind
-            raise WorkloadError(f"column {name!r} is {kind}: give {wanted}, not {intervals!r}")
-        if isinstance(intervals, EllipsisType):
-            features[place] = (discrete_feature(schema, place),)
-        elif not len(intervals):
-            raise WorkloadError(f"column {name!r}: the list of intervals is empty")
+    def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:
+        """A row stands in at most one cell of each table."""
+        if neighbours == "add-remove":
+            each = [float(len(marginal.tables)) for marginal in self.marginals]
         else:
-            features[place] = range_features(schema, place, intervals)
+            each = [float(sum(map(_replaced, marginal.tables))) for marginal in self.marginals]
+        return np.array(each)
 
-    def sizes(places: tuple[int, ...]) -> int:
-        return math.prod(sum(each.size for each in features[place]) for place in places)
+    def select(self, groups: NDArray[np.int64]) -> Marginals:
+        """Some of the marginals."""
+        return Marginals(self.schema, (self.marginals[group] for group in groups.tolist()))
 
-    def make(places: tuple[int, ...]) -> Marginal:
-        return Marginal(tuple(itertools.product(*(features[place] for place in places))))
+    def join(self, other: Family) -> Marginals | None:
+        """Two families of marginals are counted in one go."""
+        if not isinstance(other, Marginals):
+            return None
+        return Marginals(self.schema, self.marginals + other.marginals)
 
-    k = len(features) if k is None else whole("k", k, 1, len(features))
-    return _workload(schema, _combined([(list(features), k)]), sizes, make, max_cells)
+    def describe(self, group: int) -> str:
+        """The columns."""
+        return " x ".join(self.schema.names[place] for place in self.marginals[group].positions)
 
+    def query(self, group: int, cell: int) -> str:
+        """One cell of one of the marginal's tables."""
+        for table in self.marginals[group].tables:
+            sizes = [feature.size for feature in table]
+            if cell < math.prod(sizes):
+                cells = np.unravel_index(cell, sizes)
+                words = [
+                    feature.condition(self.schema, int(each))
+                    for feature, each in zip(table, cells, strict=True)
+                ]
+                return " AND ".join(words)
+            cell -= math.prod(sizes)
+        raise IndexError(cell)
 
-def _workload(
-    schema: Schema,
-    chosen: Iterable[tuple[int, ...]],
-    sizes: Callable[[tuple[int, ...]], int],
-    make: Callable[[tuple[int, ...]], Marginal],
-    max_cells: int | None,
-) -> Workload:
-    """Make the marginals, or refuse them by their sizes before any of them is made."""
-    if max_cells is not None:
-        max_cells = whole("max_cells", max_cells, 1, CELL_LIMIT)
-    kept: list[tuple[int, ...]] = []
-    skipped: list[tuple[int, ...]] = []
-    total = 0
-    for places in chosen:
-        size = sizes(places)
-        if max_cells is not None and size > max_cells:
-            skipped.append(places)
-        else:
-            total += size
-            kept.append(places)
-    if total > CELL_LIMIT:
-        raise WorkloadError(
-            f"the marginals have {total:,} cells, more than the {CELL_LIMIT:,} allowed; "
-            f"the largest are {_largest(schema, kept, sizes, 5)}. Leave columns out, or skip large "
-            "sets with max_cells=…"
+    @cached_property
+    def _joint(self) -> JointTables:
+        return JointTables(self.schema, self.marginals)
+
+    def start(self) -> NDArray[np.int64]:
+        """Zeros, one for each cell of the joint tables."""
+        return np.zeros(self._joint.size, dtype=np.int64)
+
+    def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
+        """Count rows in the joint tables."""
+        self._joint.count(matrix, state)
+
+    def finish(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sum the joint tables down to the marginals."""
+        return np.concatenate(
+            [self._joint.counts_of(number, state) for number in range(len(self.marginals))]
         )
-    if skipped:
-        named = [tuple(schema.names[place] for place in places) for places in skipped]
-        message = (
-            f"left out {len(skipped):,} column sets with more than {max_cells:,} cells: "
-            f"{_largest(schema, skipped, sizes, 50)}"
-        )
-        warnings.warn(SkippedWarning(message, named), stacklevel=3)
-    if not kept:
-        raise WorkloadError("no column set is left" if skipped else "no column set was chosen")
-    return Workload(schema, (Marginals(schema, map(make, kept)),))
+
+    def to_document(self) -> tuple[dict[str, Any], Arrays]:
+        """Each feature once, and the tables of each marginal as numbers of features."""
+        features: dict[Feature, int] = {}
+        groups = [
+            [[features.setdefault(f, len(features)) for f in table] for table in marginal.tables]
+            for marginal in self.marginals
+        ]
+        return {"features": [each.to_dict() for each in features], "groups": groups}, {}
+
+    @classmethod
+    def from_document(cls, schema: Schema, values: Mapping[str, Any], arrays: Arrays) -> Marginals:  # noqa: ARG003
+        """The inverse of ``to_document``."""
+        features = [Feature.from_dict(schema, each) for each in values["features"]]
+        marginals = [
+            Marginal(tuple(tuple(features[f] for f in table) for table in group))
+            for group in values["groups"]
+        ]
+        for marginal in marginals:
+            places = [tuple(feature.position for feature in table) for table in marginal.tables]
+            same = len(set(places)) == 1 and len(places[0]) > 0
+            require_sound(same, "tables of different columns")
+            require_sound(len(set(places[0])) == len(places[0]), "a column that stands twice")
+        return cls(schema, marginals)
 
 
-def _largest(
-    schema: Schema,
-    sets: list[tuple[int, ...]],
-    sizes: Callable[[tuple[int, ...]], int],
-    shown: int,
-) -> str:
-    largest = heapq.nlargest(shown, sets, key=sizes)
-    listed = [
-        f"{' x '.join(schema.names[place] for place in places)} ({sizes(places):,} cells)"
-        for places in largest
-    ]
-    return ", ".join(listed) + (f" and {len(sets) - shown:,} more" * (len(sets) > shown))
-
-
-def _combined(parts: Sequence[tuple[Sequence[int], int]]) -> Iterable[tuple[int, ...]]:
-    """All ways to take so many of each list of columns."""
-    number = math.prod(math.comb(len(places), k) for places, k in parts)
-    if number > GROUP_LIMIT:
-        raise WorkloadError(
-            f"these columns have {number:,} marginals, more than the {GROUP_LIMIT:,} allowed; "
-            "choose columns or sets"
-        )
-    ways = (itertools.combinations(places, k) for places, k in parts)
-    return [tuple(itertools.chain(*each)) for each in itertools.product(*ways)]
-
-
-def _values(schema: Schema, place: int) -> int:
-    column = schema.columns[place]
-    if not isinstance(column, Discrete):
-        raise WorkloadError(
-            f"column {column.name!r} is {column.kind}, not categorical or boolean; "
-            "use tree_marginals or range_marginals"
-        )
-    return len(column.values) + column.nullable
-
-
-def _named(schema: Schema, sets: Iterable[Sequence[str]]) -> Iterable[tuple[int, ...]]:
-    for names in sets:
-        if isinstance(names, str):
-            raise WorkloadError(f"a column set is a list of names, not {names!r}")
-        if not names:
-            raise WorkloadError("a column set is empty")
-        yield tuple(_places(schema, names))
-
-
-def _places(schema: Schema, names: Sequence[str]) -> list[int]:
-    places = [position_of(schema, name) for name in names]
-    if len(set(places)) < len(places):
-        raise WorkloadError(f"name each column once, not {list(names)!r}")
-    return places
-
-
-def _names(schema: Schema, sort: type) -> list[str]:
-    return [column.name for column in schema if isinstance(column, sort)]
+def _replaced(table: tuple[Feature, ...]) -> int:
+    """By how much one row for another can change a table, squared: out of a cell, into another."""
+    cells = math.prod(feature.size for feature in table)
+    if cells > 1:
+        return 2
+    return int(any(feature.has_gap for feature in table))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -21,17 +21,21 @@ from private_gsd.sql.expressions import (
     columns_of_truth,
 )
 from private_gsd.sql.parsing import parse_predicate
+from private_gsd.workloads.checks import require_sound
+from private_gsd.workloads.family import Family
 from private_gsd.workloads.programs import compiled, cut_columns, depth_of
-from private_gsd.workloads.workload import Family, Neighbours, Workload
+from private_gsd.workloads.workload import Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from private_gsd.schema import Schema
     from private_gsd.sql.expressions import Truth
+    from private_gsd.workloads.family import Arrays, Neighbours
+    from private_gsd.workloads.layout import QueryLayout
 
 MAX_PREDICATES = 100_000
 # Larger groups are not looked at pair by pair, nor predicates with more alternatives than that.
@@ -49,6 +53,9 @@ class Predicates(Family):
         truths: The conditions parsed, if they are already.
     """
 
+    name: ClassVar[str] = "predicates"
+    title: ClassVar[str] = "conditions in SQL"
+
     def __init__(
         self,
         schema: Schema,
@@ -63,8 +70,8 @@ class Predicates(Family):
             raise WorkloadError(
                 f"{len(self.texts):,} predicates are more than the {MAX_PREDICATES:,} allowed"
             )
-        if self._sizes.sum() != len(self.texts) or (self._sizes < 1).any():
-            raise WorkloadError("the queries are not sound: groups of predicates")
+        whole = self._sizes.sum() == len(self.texts) and (self._sizes >= 1).all()
+        require_sound(whole, "groups of predicates")
         if truths is None:
             truths = [_numbered(schema, n, text) for n, text in enumerate(self.texts)]
         self.truths = tuple(truths)
@@ -134,10 +141,6 @@ class Predicates(Family):
         """The condition, on one line."""
         return " ".join(self.texts[int(self._sizes[:group].sum()) + cell].split())
 
-    def start(self) -> NDArray[np.int64]:
-        """Zeros, one for each condition."""
-        return np.zeros(len(self.texts), dtype=np.int64)
-
     def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
         """Count rows."""
         count_clauses(*self._compiled, matrix, state)
@@ -148,9 +151,20 @@ class Predicates(Family):
         mark_clauses(*self._compiled, matrix, found)
         return found
 
-    def finish(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The counts."""
-        return state
+    def to_document(self) -> tuple[dict[str, Any], Arrays]:
+        """The texts and the sizes of the groups."""
+        return {"texts": list(self.texts), "groups": self._sizes.tolist()}, {}
+
+    @classmethod
+    def from_document(cls, schema: Schema, values: Mapping[str, Any], arrays: Arrays) -> Predicates:  # noqa: ARG003
+        """The inverse of ``to_document``."""
+        texts, sizes = values["texts"], values["groups"]
+        require_sound(texts and all(type(size) is int for size in sizes), "predicates")
+        return cls(schema, texts, sizes)
+
+    def lay_out(self, layout: QueryLayout) -> None:
+        """As conditions."""
+        layout.add_conditions(self.truths)
 
     @cached_property
     def _compiled(self) -> tuple[Any, ...]:

@@ -34,6 +34,7 @@ from private_gsd.sql.expressions import (
     leaves,
     truth_at,
 )
+from private_gsd.workloads.starts import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +78,7 @@ def cut_columns(schema: Schema, truths: Sequence[Truth]) -> tuple[list[NDArray[n
     return cuts, Cuts(
         nulls=np.array(sizes, dtype=np.int64),
         cuts=np.concatenate([np.empty(0), *cuts]),
-        cut_starts=_starts([len(each) for each in cuts]),
+        cut_starts=starts_of([len(each) for each in cuts]),
         discrete=np.array([isinstance(column, Discrete) for column in schema]),
     )
 
@@ -262,11 +263,11 @@ class _Compiler:
             number_columns=np.array([each[1] for each in self.numbers], dtype=np.int64),
             constants=np.array([each[2] for each in self.numbers], dtype=np.float64),
             compared=compared,
-            entry_starts=_starts([len(each) for each in self.entries]),
+            entry_starts=starts_of([len(each) for each in self.entries]),
             entries=np.array([each[0] for each in flat], dtype=np.int64),
             valued=np.array([each[1] for each in flat], dtype=np.bool_),
             rising=np.array(self.rising, dtype=np.bool_),
-            segment_starts=_starts([len(each[2]) for each in flat]),
+            segment_starts=starts_of([len(each[2]) for each in flat]),
             firsts=np.array([low for low, _ in segments], dtype=np.int64),
             lasts=np.array([high for _, high in segments], dtype=np.int64),
             lines=np.array([each[3] for each in flat], dtype=np.int64),
@@ -305,10 +306,6 @@ def _runs(tables: NDArray[np.uint8]) -> list[tuple[int, int]]:
     changes = np.flatnonzero((tables[:, 1:] != tables[:, :-1]).any(axis=0)) + 1
     edges = [0, *changes.tolist(), tables.shape[1]]
     return list(itertools.pairwise(edges))
-
-
-def _starts(sizes: Sequence[int]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def _number_depth(number: Number) -> int:

@@ -2,42 +2,81 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from private_gsd.errors import WorkloadError, did_you_mean
 from private_gsd.schema import Discrete, Numeric
 from private_gsd.workloads.conjunctions import random_prefixes
 from private_gsd.workloads.halfspaces import random_halfspaces
-from private_gsd.workloads.marginals import categorical_marginals, tree_marginals
+from private_gsd.workloads.marginal_constructors import categorical_marginals, tree_marginals
 from private_gsd.workloads.sums import sums
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from private_gsd.schema import Schema
     from private_gsd.workloads.workload import Workload
 
-KINDS = {
-    "categorical": "categorical:K, all K-way marginals of discrete columns",
-    "tree": "tree:K or tree:K:DEPTH, K-way marginals with binary trees of numbers",
-    "numeric": "numeric:K or numeric:K:DEPTH, K numbers together, cut like trees",
-    "prefix": "prefix:COUNT, random prefixes",
-    "halfspace": "halfspace:COUNT, random halfspaces",
-    "sum": "sum:1, the sum of each number, between its public bounds",
-}
-
 NUMERIC_DEPTH = 3
 
 
-def workload_of(schema: Schema, specs: Sequence[str]) -> Workload:
-    """The workload that some names stand for, all of them together.
+class Spec(NamedTuple):
+    """How the texts of one name are read.
+
+    Attributes:
+        reads: What such a text reads, in words.
+        make: Makes the workload of a schema and the numbers of the text.
+        most: The most numbers that a text has; the least is 1.
+    """
+
+    reads: str
+    make: Callable[..., Workload]
+    most: int = 1
+
+
+def _numeric(schema: Schema, k: int, depth: int = NUMERIC_DEPTH) -> Workload:
+    return tree_marginals(schema, k, depth, categorical=0)
+
+
+def _sum(schema: Schema, k: int) -> Workload:
+    if k != 1:
+        raise WorkloadError(f"'sum:{k}' should read {SPECS['sum'].reads}")
+    return sums(schema)
+
+
+# The registry of texts: a family adds a line for each of its constructors that users can name.
+SPECS = {
+    "categorical": Spec(
+        "categorical:K, all K-way marginals of discrete columns", categorical_marginals
+    ),
+    "tree": Spec(
+        "tree:K or tree:K:DEPTH, K-way marginals with binary trees of numbers", tree_marginals, 2
+    ),
+    "numeric": Spec(
+        "numeric:K or numeric:K:DEPTH, K numbers together, cut like trees", _numeric, 2
+    ),
+    "prefix": Spec("prefix:COUNT, random prefixes", random_prefixes),
+    "halfspace": Spec("halfspace:COUNT, random halfspaces", random_halfspaces),
+    "sum": Spec("sum:1, the sum of each number, between its public bounds", _sum),
+}
+
+
+def listed_specs() -> str:
+    """All texts in words."""
+    return "; ".join(spec.reads for spec in SPECS.values())
+
+
+def workload_of(schema: Schema, specs: str | Sequence[str]) -> Workload:
+    """The workload that a text, or several together, stand for.
 
     >>> from private_gsd import datasets
     >>> workload_of(datasets.census_schema(), ["categorical:1", "tree:1:3"])
     <Workload of 244 queries in 24 groups: marginals>
     """
+    if isinstance(specs, str):
+        specs = [specs]
     if not isinstance(specs, list | tuple) or not specs:
-        raise WorkloadError(f"name at least one workload: {'; '.join(KINDS.values())}")
+        raise WorkloadError(f"name at least one workload: {listed_specs()}")
     parts = [_one(schema, spec) for spec in specs]
     total = parts[0]
     for part in parts[1:]:
@@ -69,29 +108,17 @@ def default_specs(schema: Schema, k: int = 2) -> list[str]:
     return found
 
 
-def _one(schema: Schema, spec: object) -> Workload:
-    kind, *numbers = str(spec).split(":")
-    if kind not in KINDS:
+def _one(schema: Schema, text: object) -> Workload:
+    name, *numbers = str(text).split(":")
+    if name not in SPECS:
         raise WorkloadError(
-            f"no workload is called {spec!r}{did_you_mean(kind, KINDS)}; there are "
-            f"{'; '.join(KINDS.values())}"
+            f"no workload is called {text!r}{did_you_mean(name, SPECS)}; there are {listed_specs()}"
         )
+    spec = SPECS[name]
     try:
         values = [int(number) for number in numbers]
     except ValueError:
         values = []
-    if not 1 <= len(values) <= (2 if kind in ("tree", "numeric") else 1):
-        raise WorkloadError(f"{spec!r} should read {KINDS[kind]}")
-    if kind == "categorical":
-        return categorical_marginals(schema, values[0])
-    if kind == "tree":
-        return tree_marginals(schema, *values)
-    if kind == "numeric":
-        return tree_marginals(schema, values[0], *(values[1:] or [NUMERIC_DEPTH]), categorical=0)
-    if kind == "prefix":
-        return random_prefixes(schema, values[0])
-    if kind == "sum":
-        if values != [1]:
-            raise WorkloadError(f"{spec!r} should read {KINDS[kind]}")
-        return sums(schema)
-    return random_halfspaces(schema, values[0])
+    if not 1 <= len(values) <= spec.most:
+        raise WorkloadError(f"{text!r} should read {spec.reads}")
+    return spec.make(schema, *values)

@@ -7,7 +7,7 @@ noise as counts do. A null counts as nothing.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,17 +17,22 @@ from private_gsd.kernels.sums import Parts, count_sums
 from private_gsd.schema import Numeric
 from private_gsd.sql.expressions import FALSE, TRUE, Known, Test, both
 from private_gsd.sql.parsing import parse_predicate
+from private_gsd.workloads.checks import require_sound
+from private_gsd.workloads.family import Family
+from private_gsd.workloads.layout import QueryLayout
 from private_gsd.workloads.programs import compiled, cut_columns, depth_of
-from private_gsd.workloads.workload import Family, Neighbours, Workload
+from private_gsd.workloads.workload import Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from private_gsd.kernels.cells import Cuts
     from private_gsd.schema import Schema
     from private_gsd.sql.expressions import Truth
+    from private_gsd.workloads.family import Arrays, Neighbours
+    from private_gsd.workloads.layout import SumQuery
 
 # Steps between the bounds of a column.
 STEPS = 1000
@@ -56,13 +61,16 @@ class Sums(Family):
         queries: For each, its parts.
     """
 
+    name: ClassVar[str] = "sums"
+    title: ClassVar[str] = "sums"
+
     def __init__(self, schema: Schema, queries: Sequence[Sequence[Part]]) -> None:
         self.schema = schema
         self.queries = tuple(tuple(Part(*part) for part in parts) for parts in queries)
         if not self.queries or len(self.queries) > MAX_SUMS or not all(self.queries):
             raise WorkloadError(f"there must be from 1 to {MAX_SUMS:,} sums, none of them empty")
-        self.truths: tuple[Truth, ...] = tuple(
-            _checked(schema, part) for parts in self.queries for part in parts
+        self.truths: tuple[tuple[Truth, ...], ...] = tuple(
+            tuple(_checked(schema, part) for part in parts) for parts in self.queries
         )
 
     def __getstate__(self) -> dict[str, object]:
@@ -109,14 +117,6 @@ class Sums(Family):
             words.append(times + what + (f" where {part.where}" if part.where else ""))
         return " + ".join(words)
 
-    def query(self, group: int, cell: int) -> str:  # noqa: ARG002
-        """The sum in words."""
-        return self.describe(group)
-
-    def start(self) -> NDArray[np.int64]:
-        """Zeros, one for each sum."""
-        return np.zeros(len(self.queries), dtype=np.int64)
-
     def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
         """Add rows."""
         parts, cuts, depth = self._compiled
@@ -124,34 +124,45 @@ class Sums(Family):
         fill_atoms(cuts, matrix, atoms)
         count_sums(parts, matrix, atoms, np.zeros(depth), state)
 
-    def finish(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The sums, in steps."""
-        return state
-
     @cached_property
     def _compiled(self) -> tuple[Parts, Cuts, int]:
-        cuts, kernel_cuts = cut_columns(self.schema, self.truths)
-        return parts_of(self.schema, [(self, 0)], cuts), kernel_cuts, depth_of(self.truths)
+        truths = [truth for each in self.truths for truth in each]
+        cuts, kernel_cuts = cut_columns(self.schema, truths)
+        parts = parts_of(self.schema, QueryLayout.of([self]).sums, cuts)
+        return parts, kernel_cuts, depth_of(truths)
+
+    def to_document(self) -> tuple[dict[str, Any], Arrays]:
+        """The parts of each sum."""
+        return {"queries": [[list(part) for part in parts] for parts in self.queries]}, {}
+
+    @classmethod
+    def from_document(cls, schema: Schema, values: Mapping[str, Any], arrays: Arrays) -> Sums:  # noqa: ARG003
+        """The inverse of ``to_document``."""
+        queries = [[Part(*part) for part in parts] for parts in values["queries"]]
+        for part in (each for parts in queries for each in parts):
+            words = isinstance(part.column, str | None) and isinstance(part.where, str)
+            require_sound(words, "sums")
+        return cls(schema, queries)
+
+    def lay_out(self, layout: QueryLayout) -> None:
+        """As sums."""
+        for parts, truths in zip(self.queries, self.truths, strict=True):
+            layout.add_sum(parts, truths)
 
 
 def parts_of(
-    schema: Schema, families: Sequence[tuple[Sums, int]], cuts: Sequence[NDArray[np.float64]]
+    schema: Schema, sums: Sequence[SumQuery], cuts: Sequence[NDArray[np.float64]]
 ) -> Parts:
-    """The kernels' view of some sums.
+    """Sums as the arrays that the kernels read.
 
     Args:
         schema: The schema.
-        families: Sums, and the number of the first query of each family.
+        sums: The sums.
         cuts: For each column, in order; all breaks of conditions are among them.
     """
-    parts = [part for family, _ in families for query in family.queries for part in query]
-    queries = [
-        first + number
-        for family, first in families
-        for number, query in enumerate(family.queries)
-        for _ in query
-    ]
-    truths = [truth for family, _ in families for truth in family.truths]
+    parts = [part for each in sums for part in each.parts]
+    queries = [each.query for each in sums for _ in each.parts]
+    truths = [truth for each in sums for truth in each.truths]
     bounds = np.array([column.bounds for column in schema])
     return Parts(
         compiled(schema, truths, np.array(queries), cuts),

@@ -1,21 +1,22 @@
-"""Workloads: the questions asked of a table, in groups that are measured and selected as one.
+"""Workloads: queries of a table, in groups that are measured and selected as one.
 
 A workload is a sequence of families (marginals, conjunctions, halfspaces), each a sequence of
-groups, each a few queries. Its answers are one vector: the count of rows for every query, group
+groups, each a few queries. Its counts are one vector: the number of rows for every query, group
 after group.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 from private_gsd.errors import WorkloadError
 from private_gsd.workloads.checks import group_numbers
+from private_gsd.workloads.family import Neighbours
+from private_gsd.workloads.starts import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,73 +24,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.schema import Schema
-
-Neighbours = Literal["replace-one", "add-remove"]
+    from private_gsd.workloads.family import Family
 
 # A workload of more cells than this is refused: their counts alone would take 128 MiB.
 CELL_LIMIT = 2**24
 
 
-class Family(ABC):
-    """Queries of one kind: how many, how they are laid out, and how rows are counted.
-
-    Counting has three steps, so that batches and threads can share the work: a zero state from
-    ``start``, ``count`` to add rows to a state, and ``finish`` for the answers of a state. States
-    are vectors of whole numbers, and add up.
-    """
-
-    @property
-    @abstractmethod
-    def group_sizes(self) -> NDArray[np.int64]:
-        """The number of queries in each group."""
-
-    @abstractmethod
-    def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:
-        """For each group, the square of the L2 sensitivity of its counts."""
-
-    @property
-    def units(self) -> NDArray[np.float64]:
-        """For each group, the most that one row can move one of its answers: 1 for counts."""
-        return np.ones(len(self.group_sizes))
-
-    @abstractmethod
-    def select(self, groups: NDArray[np.int64]) -> Family:
-        """The family of some of the groups."""
-
-    @abstractmethod
-    def describe(self, group: int) -> str:
-        """A group in words."""
-
-    @abstractmethod
-    def query(self, group: int, cell: int) -> str:
-        """One query of a group in words: as SQL, where it can be said so."""
-
-    @abstractmethod
-    def start(self) -> NDArray[np.int64]:
-        """The state before any row was counted."""
-
-    @abstractmethod
-    def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
-        """Add the rows of a matrix to a state."""
-
-    @abstractmethod
-    def finish(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The answers: for every query, how many rows meet it."""
-
-    def join(self, other: Family) -> Family | None:  # noqa: ARG002
-        """Both families as one, where that counts faster; the groups keep their order."""
-        return None
-
-
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """The questions asked of a table. Made by the constructors of ``private_gsd.workloads``.
+    """Queries of a table. Made by the constructors of ``private_gsd.workloads``.
 
-    ``a + b`` asks both. Groups are numbered from 0 in order.
+    ``a + b`` has the queries of both. Groups are numbered from 0 in order.
 
     Attributes:
         schema: The public schema.
-        families: The queries, by kind.
+        families: The queries, family by family.
     """
 
     schema: Schema
@@ -108,13 +57,13 @@ class Workload:
 
     @cached_property
     def units(self) -> NDArray[np.float64]:
-        """For each group, the most that one row can move one of its answers: 1 for counts."""
+        """For each group, the most that one row can move one of its counts: 1 but for sums."""
         return np.concatenate([family.units for family in self.families])
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
-        """Where the answers of each group begin in the vector of answers; one more than groups."""
-        return np.concatenate([[0], np.cumsum(self.group_sizes)])
+        """Where the counts of each group begin in the vector of counts; one more than groups."""
+        return starts_of(self.group_sizes)
 
     @property
     def num_groups(self) -> int:
@@ -141,8 +90,8 @@ class Workload:
         return Workload(self.schema, tuple(families))
 
     def __repr__(self) -> str:
-        kinds = ", ".join(type(family).__name__.lower() for family in self.families)
-        return f"<Workload of {self.size:,} queries in {self.num_groups:,} groups: {kinds}>"
+        names = ", ".join(family.name for family in self.families)
+        return f"<Workload of {self.size:,} queries in {self.num_groups:,} groups: {names}>"
 
     def _place(self, group: int) -> tuple[Family, int]:
         place = group
@@ -182,8 +131,8 @@ class Workload:
         """The square of each group's L2 sensitivity: a whole number, and so exact.
 
         Args:
-            neighbours: "replace-one", where one row is another (the number of rows is public, as in
-                the paper), or "add-remove", where one row is there or not.
+            neighbours: "replace-one", where one row is replaced by another (the number of rows is
+                public, as in the paper), or "add-remove", where one row is added or removed.
         """
         if neighbours not in get_args(Neighbours):
             raise WorkloadError(
@@ -194,7 +143,7 @@ class Workload:
         )
 
     def sensitivities(self, neighbours: Neighbours = "replace-one") -> NDArray[np.float64]:
-        """The L2 sensitivity of each group's counts, for two tables that differ in one person."""
+        """The L2 sensitivity of each group's counts, for two tables that differ in one record."""
         return rounded_up_root(self.squared_sensitivities(neighbours))
 
     def sensitivity(
@@ -207,6 +156,33 @@ class Workload:
         if groups is not None:
             squares = squares[group_numbers(groups, self.num_groups)]
         return float(rounded_up_root(squares.sum(keepdims=True))[0])
+
+
+class RunningCounts:
+    """The counts of a workload while rows come in, batch by batch.
+
+    Args:
+        workload: The queries.
+    """
+
+    def __init__(self, workload: Workload) -> None:
+        self._families = workload.families
+        self._states = [family.start() for family in workload.families]
+
+    def add(self, matrix: NDArray[np.float64]) -> None:
+        """Count the rows of an encoded matrix."""
+        for family, state in zip(self._families, self._states, strict=True):
+            family.count(matrix, state)
+
+    def merge(self, other: RunningCounts) -> None:
+        """Add the rows that another counted."""
+        for state, more in zip(self._states, other._states, strict=True):
+            state += more
+
+    def finish(self) -> NDArray[np.int64]:
+        """For every query, how many of the rows meet it."""
+        states = zip(self._families, self._states, strict=True)
+        return np.concatenate([family.finish(state) for family, state in states])
 
 
 def rounded_up_root(squares: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -41,11 +41,12 @@ def race(path: str) -> None:
         time.sleep(random.uniform(0, 0.003))
 
     with Ledger(path, create=True) as ledger:
-        assert ledger._connection is not None
+        with ledger.transaction() as connection:
+            pass
         say(ready=True)
         for line in sys.stdin:
             command = json.loads(line)
-            ledger._connection.set_trace_callback(dawdle if command["dawdle"] else None)
+            connection.set_trace_callback(dawdle if command["dawdle"] else None)
             wait_until(command["start"])
             try:
                 charge = ledger.charge(
@@ -93,8 +94,9 @@ def charge_and_release(path: str, released: Path, last: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     ledger = Ledger(path, create=True)
-    assert ledger._connection is not None
-    ledger._connection.set_trace_callback(step)  # called before the statement runs
+    with ledger.transaction() as connection:
+        pass
+    connection.set_trace_callback(step)  # called before the statement runs
     file = os.open(released, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     while True:
         charge = ledger.charge("d", UNITS, mechanism="test", groups=["g"], run="die")

@@ -24,7 +24,7 @@ from private_gsd.projection.baselines.pgm import PGM, Summed
 from private_gsd.projection.baselines.rap import RAP
 from private_gsd.projection.baselines.rap_plus_plus import RAPPlusPlus
 from private_gsd.projection.baselines.relaxed import Relaxation
-from private_gsd.workloads.tables import tables_asked
+from private_gsd.workloads.layout import tables_asked
 from tests.projection.baselines.known import SCHEMA, measured, table
 
 pytestmark = pytest.mark.worker("baselines")

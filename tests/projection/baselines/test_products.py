@@ -15,7 +15,7 @@ from private_gsd.projection.atoms import Atoms
 from private_gsd.projection.baselines import products
 from private_gsd.projection.baselines.mixtures import draw_atoms
 from private_gsd.projection.baselines.products import ProductQueries, product_answers
-from private_gsd.workloads.tables import tables_asked
+from private_gsd.workloads.layout import tables_asked
 from tests.projection.baselines.known import SCHEMA
 
 pytestmark = pytest.mark.worker("baselines")

@@ -221,7 +221,7 @@ def test_a_model_is_kept_small_by_what_is_selected(tmp_path: Path) -> None:
     assert projector_of(SMALL).why_infeasible(measurements.workload) is None
     with Ledger(tmp_path / "r.ledger.db", create=True) as ledger:
         account = ledger.account("table")
-        assert account.held == 0
+        assert account.reserved == 0
         assert account.spent == pytest.approx(0.8 * account.budget.units, rel=1e-6)
         assert account.remaining == account.budget.units - account.spent
         assert release.privacy["spent"]["rho"] == pytest.approx(0.8 * account.budget.rho, rel=1e-6)
@@ -314,7 +314,6 @@ def test_names_and_settings_that_make_no_sense(spec: Any, message: str, tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.denoised
 def test_the_search_smooths_unless_it_is_told_not_to() -> None:
     workload = workloads.categorical_marginals(CENSUS, 1)
     counts = np.random.default_rng(0).normal(500, 50, workload.size)

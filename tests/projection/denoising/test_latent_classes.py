@@ -18,8 +18,8 @@ from private_gsd.projection.denoising.denoise import Denoising
 from private_gsd.projection.denoising.latent_classes import Kinds
 from private_gsd.projection.watch import Progress, Stopped, Watch
 from private_gsd.workloads import Workload
+from private_gsd.workloads.layout import Asked
 from private_gsd.workloads.specs import workload_of
-from private_gsd.workloads.tables import Asked
 
 MIXED = Schema(
     [

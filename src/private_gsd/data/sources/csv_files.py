@@ -20,14 +20,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import duckdb
 import pyarrow as pa
 
-from private_gsd.data.sources.frames import Table, require_columns
+from private_gsd.data.sources.files import FileTable
+from private_gsd.data.sources.source_table import require_columns
 from private_gsd.errors import SourceError, UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from private_gsd.schema import Schema
+    from private_gsd.data.sources.files import Files
 
 DELIMITERS = (",", ";", "\t", "|")
 MAX_LINE = 16 * 2**20
@@ -44,11 +45,15 @@ class Header(NamedTuple):
     zipped: bool
 
 
-class CsvFiles(Table):
+class CsvFiles(FileTable):
     """One or several CSV files, gzipped or not; the columns may stand in another order in each."""
 
-    def __init__(self, name: str, paths: Sequence[Path], schema: Schema | None = None) -> None:
-        self.name = name
+    reads = "a CSV file"
+    sort = "CSV"
+    endings = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+
+    def __init__(self, data: Files) -> None:
+        self.name, paths, schema = data
         wanted = () if schema is None else schema.names
         self._files = [(_read_header(path, wanted), path) for path in paths]
         self._names = [name for name in self._files[0][0].names if name]

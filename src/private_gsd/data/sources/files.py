@@ -3,38 +3,86 @@
 from __future__ import annotations
 
 import glob
+from abc import abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from private_gsd.data.sources.csv_files import CsvFiles
-from private_gsd.data.sources.parquet_files import ParquetFiles
+from private_gsd.data.sources.source_table import SourceTable
 from private_gsd.errors import SourceError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from private_gsd.schema import Schema
 
-CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
-PARQUET_ENDINGS = (".parquet", ".pq")
+
+class Files(NamedTuple):
+    """Files of one sort.
+
+    Attributes:
+        name: What the user gave: a path, a folder or a glob.
+        paths: The files.
+        schema: The public schema, if it was given; how a file is read may depend on it.
+    """
+
+    name: str
+    paths: Sequence[Path]
+    schema: Schema | None
 
 
-def open_files(path: str | Path, schema: Schema | None = None) -> CsvFiles | ParquetFiles:
-    """The files that a path, a folder or a glob names."""
-    paths = _find(str(path))
-    kinds = {_kind(each) for each in paths}
-    if len(kinds) > 1:
-        raise SourceError(f"{path}: matches both CSV and Parquet files; name one sort")
-    if kinds == {"parquet"}:
-        return ParquetFiles(str(path), paths)
-    return CsvFiles(str(path), paths, schema)
+class FileTable(SourceTable):
+    """A table in one or several files of a sort.
+
+    Attributes:
+        sort: The sort of file, for messages.
+        endings: How the names of such files end, in small letters.
+    """
+
+    sort: ClassVar[str]
+    endings: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def accepts(cls, data: Any) -> bool:
+        """Whether they are files of this sort."""
+        return isinstance(data, Files) and all(cls.has_ending(path) for path in data.paths)
+
+    @classmethod
+    def has_ending(cls, path: Path) -> bool:
+        """Whether a file's name ends like those of this sort."""
+        return path.name.lower().endswith(cls.endings)
+
+    @abstractmethod
+    def __init__(self, data: Files) -> None:
+        """Look at the files; no row is read."""
 
 
-def _find(path: str) -> list[Path]:
+def find_files(path: str, schema: Schema | None, sorts: Sequence[type[FileTable]]) -> Files:
+    """The files that a path, a folder or a glob names, all of one sort.
+
+    Args:
+        path: What the user gave.
+        schema: The public schema, if it was given.
+        sorts: The sorts of file that can be read.
+    """
+    paths = _find(path, sorts)
+    for each in paths:
+        if not any(sort.has_ending(each) for sort in sorts):
+            endings = ", ".join(ending for sort in sorts for ending in sort.endings)
+            raise SourceError(f"{each}: unknown sort of file; expected one of {endings}")
+    found = [sort.sort for sort in sorts if any(sort.has_ending(each) for each in paths)]
+    if len(found) > 1:
+        raise SourceError(f"{path}: matches both {' and '.join(found)} files; name one sort")
+    return Files(path, paths, schema)
+
+
+def _find(path: str, sorts: Sequence[type[FileTable]]) -> list[Path]:
     if not path.strip():
         raise SourceError("the path of the table is empty")
     if Path(path).is_dir():
-        found = sorted(each for each in Path(path).rglob("*") if _is_data(each, Path(path)))
+        found = sorted(each for each in Path(path).rglob("*") if _is_data(each, Path(path), sorts))
         if not found:
-            raise SourceError(f"{path}: the folder holds no CSV or Parquet file")
+            words = " or ".join(sort.sort for sort in sorts)
+            raise SourceError(f"{path}: the folder holds no {words} file")
     elif Path(path).exists():
         found = [Path(path)]
     elif glob.has_magic(path):
@@ -51,19 +99,8 @@ def _find(path: str) -> list[Path]:
     return found
 
 
-def _is_data(path: Path, folder: Path) -> bool:
-    """Whether a file in a folder is data; what begins with a dot or underscore is not, as usual."""
+def _is_data(path: Path, folder: Path, sorts: Sequence[type[FileTable]]) -> bool:
+    """Whether a file in a folder is data; what begins with a dot or an underscore is not."""
     hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    known = path.name.lower().endswith(CSV_ENDINGS + PARQUET_ENDINGS)
+    known = any(sort.has_ending(path) for sort in sorts)
     return known and not hidden and path.is_file()
-
-
-def _kind(path: Path) -> str:
-    name = path.name.lower()
-    if name.endswith(PARQUET_ENDINGS):
-        return "parquet"
-    if name.endswith(CSV_ENDINGS):
-        return "csv"
-    raise SourceError(
-        f"{path}: unknown sort of file; expected one of {', '.join(CSV_ENDINGS + PARQUET_ENDINGS)}"
-    )

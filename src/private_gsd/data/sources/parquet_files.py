@@ -13,23 +13,30 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet
 
-from private_gsd.data.sources.frames import Table, first_line, require_columns
+from private_gsd.data.sources.files import FileTable
+from private_gsd.data.sources.source_table import first_line, require_columns
 from private_gsd.errors import SourceError, UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from private_gsd.data.sources.files import Files
 
-class ParquetFiles(Table):
+
+class ParquetFiles(FileTable):
     """One or several Parquet files, each with all columns of the first.
 
     Folders named ``column=value`` on the way to a file add that column, as text, to files that do
     not have it themselves.
     """
 
-    def __init__(self, name: str, paths: Sequence[Path]) -> None:
-        self.name = name
+    reads = "a Parquet file"
+    sort = "Parquet"
+    endings = (".parquet", ".pq")
+
+    def __init__(self, data: Files) -> None:
+        self.name, paths, _ = data
         self._paths = paths
         schemas = []
         self.rows = 0

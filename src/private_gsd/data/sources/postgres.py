@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from private_gsd.data.sources.frames import Table, quote_name, slices
+from private_gsd.data.sources.source_table import SourceTable, quote_name, slices
 from private_gsd.errors import SourceError, UnreadableError, require
 
 if TYPE_CHECKING:
@@ -120,8 +120,15 @@ class PostgresQuery:
             raise UnreadableError(f"{self.name}: cannot be read: {message}") from None
 
 
-class PostgresTable(Table):
+class PostgresTable(SourceTable):
     """The result of a query."""
+
+    reads = "a PostgresQuery"
+
+    @classmethod
+    def accepts(cls, data: Any) -> bool:
+        """Whether it is a PostgresQuery."""
+        return isinstance(data, PostgresQuery)
 
     def __init__(self, data: PostgresQuery) -> None:
         self._data = data

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from private_gsd.data.encoding import Encoder, OnInvalid, Problems
-from private_gsd.data.sources.files import open_files
-from private_gsd.data.sources.frames import Table, wrap
-from private_gsd.data.sources.postgres import (
-    PostgresQuery,
-    PostgresTable,
-    is_address,
-    refuse_addresses,
-)
-from private_gsd.data.sources.spark import SparkFrame
+from private_gsd.data.sources.opening import open_table
 from private_gsd.errors import DataError, SourceError, UnreadableError, did_you_mean
 
 if TYPE_CHECKING:
@@ -26,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from private_gsd.data.sources.source_table import SourceTable
     from private_gsd.schema import Schema
 
 DEFAULT_BATCH_ROWS = 65_536
@@ -42,6 +34,7 @@ class Source:
 
     Attributes:
         table: The table behind it.
+        given: What the user gave: a path, a query or an object.
         name: What it is, for messages: a path, or a kind of frame.
         columns: The columns that are read, in the order of the table.
         left_out: The columns of the table that the schema does not name.
@@ -49,7 +42,7 @@ class Source:
         schema: The public schema, if it was given.
     """
 
-    def __init__(self, table: Table, schema: Schema | None, given: Any) -> None:
+    def __init__(self, table: SourceTable, schema: Schema | None, given: Any) -> None:
         self.table = table
         self.given = given
         self.name = table.name
@@ -153,14 +146,7 @@ def open_source(data: Any, schema: Schema | None = None) -> Source:
     """
     if isinstance(data, Source):
         data = data.given  # opened anew: how a file is read depends on the schema
-    table = _table_of(data, schema)
-    if table is None:
-        raise SourceError(
-            f"cannot read a table from {type(data).__name__}; expected a path, a pandas, Polars or "
-            "Spark frame, a PyArrow table, a DuckDB relation, a PostgresQuery or an object with "
-            "__arrow_c_stream__"
-        )
-    source = Source(table, schema, data)
+    source = Source(open_table(data, schema), schema, data)
     if source.left_out:
         warnings.warn(
             f"{source.name}: left out, since the schema does not name them: "
@@ -169,22 +155,6 @@ def open_source(data: Any, schema: Schema | None = None) -> Source:
             stacklevel=2,
         )
     return source
-
-
-def _table_of(data: Any, schema: Schema | None) -> Table | None:
-    if isinstance(data, PostgresQuery):
-        return PostgresTable(data)
-    if is_address(data):
-        raise SourceError(
-            "the address of a PostgreSQL server needs a query: PostgresQuery(address, query), or "
-            "--query on the command line"
-        )
-    if isinstance(data, str | Path):
-        refuse_addresses(str(data))
-        return open_files(data, schema)
-    if type(data).__module__.startswith("pyspark.sql.") and hasattr(data, "mapInArrow"):
-        return SparkFrame(data)
-    return wrap(data)
 
 
 def _listed(names: tuple[str, ...] | list[str]) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from private_gsd.data.sources.frames import Table, first_line
 from private_gsd.data.sources.restoring import to_arrow
+from private_gsd.data.sources.source_table import SourceTable, first_line
 from private_gsd.errors import SourceError, UnreadableError, require
 
 if TYPE_CHECKING:
@@ -18,14 +18,21 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
 
 
-class SparkFrame(Table):
+class SparkFrame(SourceTable):
     """A Spark data frame.
 
     Attributes:
         frame: The frame.
     """
 
+    reads = "a Spark DataFrame"
     name = "the Spark DataFrame"
+
+    @classmethod
+    def accepts(cls, data: Any) -> bool:
+        """Whether it is a Spark DataFrame."""
+        module = type(data).__module__
+        return module.startswith("pyspark.sql.") and hasattr(data, "mapInArrow")
 
     def __init__(self, data: Any) -> None:
         self.frame = data

@@ -1,1 +1,1 @@
-"""Metrics: one module for each, values in and values out."""
+"""Metrics: one module for each; encoded tables in, frozen values out."""

@@ -1,9 +1,9 @@
-"""Associations: how strongly each pair of columns hangs together, real, synthetic, and apart.
+"""Associations: how strongly each pair of columns is associated, in both tables.
 
 Cramér's V for two discrete columns, the correlation ratio for a discrete and a numeric one, and
-Spearman's rank correlation for two numeric ones. A column that is constant hangs together with
-nothing: 0. Both tables are looked at with the same number of rows, for V and the correlation ratio
-grow as rows get fewer.
+Spearman's rank correlation for two numeric ones. The association of a constant column is 0. Both
+tables are compared on the same number of rows, since V and the correlation ratio grow as the number
+of rows gets smaller.
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ from private_gsd.errors import require
 from private_gsd.schema import Discrete
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
-    from private_gsd.evaluation.rows import Matrix, Rows
+    from private_gsd.evaluation.table_sample import Matrix, TableSample
     from private_gsd.schema import Schema
 
     Values = NDArray[np.float64]
@@ -30,8 +28,8 @@ ROWS = 10_000
 COLUMNS = 60
 
 
-class Pair(NamedTuple):
-    """Two columns, and how strongly they hang together."""
+class AssociatedPair(NamedTuple):
+    """The association of two columns in both tables."""
 
     one: str
     two: str
@@ -46,11 +44,11 @@ class Associations:
 
     Attributes:
         names: The columns.
-        left_out: How many further columns were not looked at.
-        rows: The number of rows looked at, of each table.
-        real: The matrix of the real table.
-        synthetic: That of the synthetic table.
-        measures: For each pair, by which measure.
+        left_out: The number of further columns, which were not compared.
+        rows: The number of rows of each table that were compared.
+        real: The matrix of associations in the real table.
+        synthetic: The matrix of associations in the synthetic table.
+        measures: The measure of each pair.
     """
 
     names: tuple[str, ...]
@@ -62,19 +60,19 @@ class Associations:
 
     @property
     def difference(self) -> Values:
-        """Synthetic less real."""
+        """The association in the synthetic table minus that in the real table."""
         return self.synthetic - self.real
 
     @property
     def mean_difference(self) -> float:
-        """The mean absolute difference over all pairs; 0 where there is no pair."""
+        """The mean absolute difference over all pairs; 0 if there is no pair."""
         return float(np.abs(self.difference[_above(len(self.names))]).mean()) if self.pairs else 0.0
 
     @property
-    def pairs(self) -> list[Pair]:
-        """Every pair, the largest difference first."""
+    def pairs(self) -> list[AssociatedPair]:
+        """All pairs, the largest difference first."""
         found = [
-            Pair(
+            AssociatedPair(
                 self.names[i],
                 self.names[j],
                 self.measures[i][j],
@@ -87,39 +85,35 @@ class Associations:
 
 
 def compare_associations(
-    schema: Schema,
-    real: Rows,
-    synthetic: Rows,
-    *,
-    seed: int = 0,
-    progress: Callable[[], object] = lambda: None,
+    schema: Schema, real: TableSample, synthetic: TableSample, *, seed: int = 0
 ) -> Associations:
-    """Measure all pairs of the first columns in both tables."""
+    """Measure the association of all pairs of the first columns in both tables."""
     number = min(ROWS, len(real.sample), len(synthetic.sample))
-    looked = Shape.of(schema, min(len(schema), COLUMNS))
-    matrices = []
-    for rows in (real, synthetic):
-        matrices.append(association_matrix(looked, rows.take(number, seed)))
-        progress()
+    columns = ColumnTypes.of(schema, min(len(schema), COLUMNS))
     return Associations(
-        schema.names[: looked.columns],
-        len(schema) - looked.columns,
+        schema.names[: len(columns.discrete)],
+        len(schema) - len(columns.discrete),
         number,
-        matrices[0],
-        matrices[1],
-        looked.measures,
+        association_matrix(columns, real.take(number, seed)),
+        association_matrix(columns, synthetic.take(number, seed)),
+        columns.measures,
     )
 
 
-class Shape(NamedTuple):
-    """Which columns are discrete, and how many values each has, its null among them."""
+class ColumnTypes(NamedTuple):
+    """The types of the columns that are compared.
+
+    Attributes:
+        discrete: Whether each column is discrete.
+        values: The number of values of each discrete column, null included; 0 for a numeric one.
+    """
 
     discrete: tuple[bool, ...]
     values: tuple[int, ...]
 
     @classmethod
-    def of(cls, schema: Schema, columns: int) -> Shape:
-        """The shape of the first columns of a schema."""
+    def of(cls, schema: Schema, columns: int) -> ColumnTypes:
+        """The types of the first columns of a schema."""
         each = schema.columns[:columns]
         return cls(
             tuple(isinstance(column, Discrete) for column in each),
@@ -127,33 +121,29 @@ class Shape(NamedTuple):
         )
 
     @property
-    def columns(self) -> int:
-        """How many."""
-        return len(self.discrete)
-
-    @property
     def measures(self) -> tuple[tuple[str, ...], ...]:
-        """By which measure each pair is looked at."""
+        """The measure of each pair of columns."""
         names = ("Spearman", "correlation ratio", "Cramér's V")
         return tuple(tuple(names[one + two] for two in self.discrete) for one in self.discrete)
 
 
-def association_matrix(shape: Shape, matrix: Matrix) -> Values:
-    """The measure of each pair of columns; 1 on the diagonal."""
-    found = np.eye(shape.columns)
-    columns = [np.ascontiguousarray(matrix[:, place]) for place in range(shape.columns)]
+def association_matrix(types: ColumnTypes, matrix: Matrix) -> Values:
+    """The association of each pair of columns; 1 on the diagonal."""
+    number = len(types.discrete)
+    found = np.eye(number)
+    columns = [np.ascontiguousarray(matrix[:, place]) for place in range(number)]
     codes = [
         np.where(np.isnan(values), size - 1, values).astype(np.int64) if size else None
-        for values, size in zip(columns, shape.values, strict=True)
+        for values, size in zip(columns, types.values, strict=True)
     ]
-    for i, j in zip(*_above(shape.columns), strict=True):
+    for i, j in zip(*_above(number), strict=True):
         one, two = codes[i], codes[j]
         if one is not None and two is not None:
-            value = cramers_v(one, shape.values[i], two, shape.values[j])
+            value = cramers_v(one, types.values[i], two, types.values[j])
         elif one is not None:
-            value = correlation_ratio(one, shape.values[i], columns[j])
+            value = correlation_ratio(one, types.values[i], columns[j])
         elif two is not None:
-            value = correlation_ratio(two, shape.values[j], columns[i])
+            value = correlation_ratio(two, types.values[j], columns[i])
         else:
             value = spearman(columns[i], columns[j])
         found[i, j] = found[j, i] = value
@@ -161,13 +151,13 @@ def association_matrix(shape: Shape, matrix: Matrix) -> Values:
 
 
 def cramers_v(one: NDArray[np.int64], ones: int, two: NDArray[np.int64], twos: int) -> float:
-    """Cramér's V of two columns of codes; null is a value like others."""
+    """Cramér's V of two columns of codes; null is a value like any other."""
     rows, columns = np.bincount(one, minlength=ones), np.bincount(two, minlength=twos)
     least = min((rows > 0).sum(), (columns > 0).sum()) - 1
     if least < 1:
         return 0.0
     total = len(one)
-    # Sums of squares over expected counts, for empty cells need not be looked at.
+    # Sums of squares over expected counts: empty cells contribute nothing.
     cells, counts = np.unique(one * twos + two, return_counts=True)
     expected = rows[cells // twos] * (columns[cells % twos] / total)
     chi2 = float((counts.astype(np.float64) ** 2 / expected).sum() - total)
@@ -175,7 +165,7 @@ def cramers_v(one: NDArray[np.int64], ones: int, two: NDArray[np.int64], twos: i
 
 
 def correlation_ratio(codes: NDArray[np.int64], sizes: int, values: Values) -> float:
-    """The root of the share of a number's variance that lies between categories; nulls left out."""
+    """The root of the share of a column's variance between categories; nulls are left out."""
     there = ~np.isnan(values)
     codes, values = codes[there], values[there]
     if len(values) < 2 or values.min() == values.max():
@@ -188,7 +178,7 @@ def correlation_ratio(codes: NDArray[np.int64], sizes: int, values: Values) -> f
 
 
 def spearman(one: Values, two: Values) -> float:
-    """The correlation of ranks of the rows in which neither is null."""
+    """The correlation of the ranks, over the rows in which neither column is null."""
     stats = require("scipy.stats", what="Evaluation", extra="evaluation")
     there = ~(np.isnan(one) | np.isnan(two))
     one, two = one[there], two[there]
@@ -198,6 +188,6 @@ def spearman(one: Values, two: Values) -> float:
 
 
 def _above(number: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The places above the diagonal."""
+    """The indices above the diagonal."""
     rows, columns = np.triu_indices(number, 1)
     return rows, columns

@@ -1,19 +1,19 @@
-"""Attacks: simple attempts to learn from the synthetic table who was in the real one.
+"""Attacks: simple attempts to learn from the synthetic table which records the real one has.
 
-They are smoke detectors. One that finds something shows a leak; one that finds nothing shows only
-that this attack, on these rows, did not. The guarantee of a release is its budget, not this.
+An attack that succeeds shows a leak. An attack that fails shows only that this attack failed on
+these rows. The guarantee of a release is its budget.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from private_gsd.evaluation.metrics.intervals import Estimate, area_under_curve, excess, share
 from private_gsd.evaluation.metrics.nearness import Ruler, occurs, once
-from private_gsd.evaluation.rows import take
+from private_gsd.evaluation.table_sample import take
 from private_gsd.schema import Discrete
 
 if TYPE_CHECKING:
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from private_gsd.evaluation.rows import Matrix
+    from private_gsd.evaluation.table_sample import Matrix
     from private_gsd.schema import Schema
 
     Values = NDArray[np.float64]
 
 ROWS = 5_000
 FEWEST = 20
-# More than this share of synthetic rows equal to rows that stand once is no chance.
+# A larger share of synthetic rows that equal a unique training row is not random.
 MOST = 0.5
-# Naming one in so many others takes at least so many.
+# A false positive rate of one in this number needs at least as many rows.
 ONE_IN = 100
 
 
 class Inference(NamedTuple):
-    """Guessing one column from all others, by the synthetic row that is closest in them.
+    """Guessing one column from all others, by the nearest synthetic row.
 
     Attributes:
-        column: The column.
-        members: The share of training rows for which the guess is right.
-        others: The share of held-out rows for which it is.
-        risk: The difference, as a part of what is wrong for the held-out rows: 0 where being in the
-            data made nobody easier to guess.
+        column: The name of the column.
+        members: The share of right guesses for training rows.
+        others: The share of right guesses for held-out rows.
+        risk: The difference of these shares, as a share of the wrong guesses for held-out rows: 0
+            if training rows are as hard to guess as held-out rows.
     """
 
     column: str
@@ -53,59 +53,60 @@ class Inference(NamedTuple):
 
 @dataclass(frozen=True)
 class Attacks:
-    """What the attacks found.
+    """The results of the attacks.
 
     Attributes:
-        rows: How many synthetic, training and held-out rows were looked at.
-        matches: The share of synthetic rows that are equal to a training row.
-        like_held: The share that are equal to one of as many training rows as there are held-out
-            ones.
-        copies: The share that are equal to a training row that stands there once.
-        looked_at: How many training rows that were.
-        held_matches: The share that are equal to a held-out row; None without them.
-        distances: How far synthetic rows are from the closest training row, at the 5th percentile
+        rows: The numbers of synthetic, training and held-out rows.
+        matches: The share of synthetic rows that equal a training row.
+        sample_matches: The share of synthetic rows that equal one of as many training rows as there
+            are held-out rows.
+        copies: The share of synthetic rows that equal a training row that occurs once.
+        training_rows: The number of training rows that synthetic rows were matched with.
+        distances: The distances from synthetic rows to the nearest training row: the 5th percentile
             and the median.
-        held_distances: The same to the closest of as many held-out rows.
-        closer: The share of synthetic rows that are closer to a training row than to any held-out
-            one, ties half: 0.5 where training rows have no more to do with it than others.
-        membership: The area under the curve of telling training rows from held-out ones, by how
-            much closer the synthetic table comes to a row than other real rows do.
-        caught: The share of training rows that this attack names when it wrongly names one in a
-            hundred of the others.
-        inference: What could be guessed of training rows that could not be of others.
-        overlap: Whether most held-out rows are training rows, and so were not looked at.
+        holdout_matches: The share of synthetic rows that equal a held-out row; None without
+            held-out rows.
+        holdout_distances: The same distances to the nearest held-out row.
+        closer: The share of synthetic rows that are nearer to a training row than to any held-out
+            row, ties half: 0.5 if the synthetic table favours neither.
+        membership: The area under the curve of telling training rows from held-out rows, by how
+            much nearer the synthetic table is to a row than other real rows are.
+        true_positives: The share of training rows that this attack recognises at a false positive
+            rate of one in a hundred.
+        inference: Guesses of single columns.
+        overlap: Whether most held-out rows are training rows, and were left out for that.
     """
 
     rows: tuple[int, int, int]
     matches: Estimate
-    like_held: Estimate
+    sample_matches: Estimate
     copies: Estimate
-    looked_at: int
+    training_rows: int
     distances: tuple[float, float]
-    held_matches: Estimate | None = None
-    held_distances: tuple[float, float] | None = None
+    holdout_matches: Estimate | None = None
+    holdout_distances: tuple[float, float] | None = None
     closer: Estimate | None = None
     membership: Estimate | None = None
-    caught: Estimate | None = None
+    true_positives: Estimate | None = None
     inference: tuple[Inference, ...] = ()
     overlap: bool = False
 
     @property
     def findings(self) -> list[str]:
-        """Each attack that did better than chance explains, in words."""
+        """A sentence for each attack that did better than random variation explains."""
         found = []
-        if self.held_matches is not None and self.like_held.low > self.held_matches.high:
-            found.append("synthetic rows repeat training rows more often than held-out ones")
+        if self.holdout_matches is not None and self.sample_matches.low > self.holdout_matches.high:
+            found.append("synthetic rows repeat training rows more often than held-out rows")
         if self.overlap:
-            found.append("most held-out rows are training rows, and cannot tell anything")
+            found.append("most held-out rows are training rows, and say nothing")
         if self.copies.low > MOST:
-            found.append("most synthetic rows repeat a row that the training rows have once")
+            found.append("most synthetic rows repeat a training row that occurs once")
         if self.closer is not None and self.closer.low > 0.5:
-            found.append("synthetic rows lie closer to training rows than to held-out ones")
+            found.append("synthetic rows are nearer to training rows than to held-out rows")
         if self.membership is not None and self.membership.low > 0.5:
-            found.append("nearest distances tell training rows from held-out ones")
+            found.append("nearest distances tell training rows from held-out rows")
         found += [
-            f"{each.column} of training rows can be guessed more often than of held-out ones"
+            f"{each.column} of training rows can be guessed more often than of held-out rows"
             for each in self.inference
             if each.risk.low > 0
         ]
@@ -116,70 +117,70 @@ def attack(
     schema: Schema,
     synthetic: Matrix,
     train: Matrix,
-    held: Matrix | None,
+    holdout: Matrix | None,
     *,
     secrets: Sequence[str] = (),
     seed: int = 0,
 ) -> Attacks | None:
-    """Attack a synthetic table; None where there are too few rows to try.
+    """Attack a synthetic table; None if there are too few rows.
 
     Args:
         schema: The public schema.
         synthetic: Encoded synthetic rows.
-        train: Encoded rows that it was made from.
-        held: Encoded rows of the same kind that it was not made from, if there are any.
-        secrets: The columns to guess; only discrete ones are.
-        seed: Of sampling.
+        train: Encoded rows that the synthetic table was made from.
+        holdout: Encoded rows of the same population that it was not made from, if there are any.
+        secrets: The columns to guess; numeric ones are left out.
+        seed: The seed of sampling.
     """
-    if held is not None and len(held) < FEWEST:
-        held = None  # too few to know what is usual
+    if holdout is not None and len(holdout) < FEWEST:
+        holdout = None  # too few to compare with
     made = take(synthetic, ROWS, seed)
-    number = min(ROWS, len(train), len(train) if held is None else len(held))
+    number = min(ROWS, len(train), len(train) if holdout is None else len(holdout))
     if min(number, len(made)) < 2:
         return None
     rng = np.random.default_rng(seed)
     members = train[rng.permutation(len(train))[:number]]
-    # Rows that were not held out tell nothing.
-    overlap = held is not None and bool(occurs(held, once(train)).mean() > MOST)
+    # Rows that were not held out say nothing.
+    overlap = holdout is not None and bool(occurs(holdout, once(train)).mean() > MOST)
     if overlap:
-        held = None
-    others = None if held is None else held[rng.permutation(len(held))[:number]]
-    # Ranks are among both alike: no row lies between two ranks because of where it comes from.
+        holdout = None
+    others = None if holdout is None else holdout[rng.permutation(len(holdout))[:number]]
+    # Ranks are among both kinds of rows, so that neither kind lies between two ranks.
     ruler = Ruler(schema, members if others is None else np.concatenate([members, others]))
     to_train = ruler.nearest(made, members)
-    # All training rows, for a copy; as many as there are held-out ones, to compare with these.
-    whole = share(occurs(made, train))
-    alone = share(occurs(made, once(train)))
-    alike = share(occurs(made, members), number)
-    near = _percentiles(to_train)
+    # Copies are looked for among all training rows; the comparison with held-out rows takes as many
+    # training rows as there are held-out rows.
+    found = Attacks(
+        rows=(len(made), number, 0),
+        matches=share(occurs(made, train)),
+        sample_matches=share(occurs(made, members), number),
+        copies=share(occurs(made, once(train))),
+        training_rows=len(train),
+        distances=_percentiles(to_train),
+        overlap=overlap,
+    )
     if others is None:
-        return Attacks(
-            (len(made), number, 0), whole, alike, alone, len(train), near, overlap=overlap
-        )
-    to_held = ruler.nearest(made, others)
-    closer = np.where(to_train == to_held, 0.5, to_train < to_held)
-    # Half of the held-out rows stand for the population; the attack is tried on the other half.
+        return found
+    to_holdout = ruler.nearest(made, others)
+    closer = np.where(to_train == to_holdout, 0.5, to_train < to_holdout)
+    # Half of the held-out rows represent the population; the attack is tried on the other half.
     half = number // 2
     known, unknown = others[:half], others[half:]
     targets = [members[: len(unknown)], unknown]
-    # All synthetic rows, for an attacker has them all.
+    # An attacker has all synthetic rows.
     everything = take(synthetic, 4 * ROWS, seed)
     scores = [ruler.nearest(each, known) - ruler.nearest(each, everything) for each in targets]
     threshold = np.quantile(scores[1], 0.99, method="higher")
-    return Attacks(
-        (len(made), number, number),
-        whole,
-        alike,
-        alone,
-        len(train),
-        near,
-        share(occurs(made, others), number),
-        _percentiles(to_held),
-        # Rows that have one neighbour in common do not speak for themselves.
-        share(closer, number),
-        area_under_curve(*scores),
-        share(scores[0] > threshold) if len(unknown) >= ONE_IN else None,
-        tuple(
+    return replace(
+        found,
+        rows=(len(made), number, number),
+        holdout_matches=share(occurs(made, others), number),
+        holdout_distances=_percentiles(to_holdout),
+        # Rows with a common nearest row are not independent.
+        closer=share(closer, number),
+        membership=area_under_curve(*scores),
+        true_positives=share(scores[0] > threshold) if len(unknown) >= ONE_IN else None,
+        inference=tuple(
             _infer(schema, ruler, schema.names.index(secret), everything, members, others)
             for secret in secrets
             if isinstance(schema[secret], Discrete) and len(schema) > 1
@@ -190,7 +191,7 @@ def attack(
 def _infer(
     schema: Schema, ruler: Ruler, place: int, made: Matrix, members: Matrix, others: Matrix
 ) -> Inference:
-    """Guess a column of training rows and of others."""
+    """Guess a column of training rows and of held-out rows."""
     right = []
     for rows in (members, others):
         guess = made[ruler.closest(rows, made, without=place), place]

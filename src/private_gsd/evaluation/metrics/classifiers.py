@@ -1,4 +1,4 @@
-"""Models: the classifiers that evaluation trains, always in the same way."""
+"""Classifiers: the models that an evaluation trains, always in the same way."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.evaluation.metrics.model_features import Features
-    from private_gsd.evaluation.rows import Matrix
+    from private_gsd.evaluation.table_sample import Matrix
 
     Labels = NDArray[np.int64]
 
 MODELS = ("logistic regression", "gradient boosting")
 
 
-class Model:
-    """A classifier, trained.
+class Classifier:
+    """A trained classifier.
 
     Args:
-        name: Which of ``MODELS``.
+        name: One of ``MODELS``.
         features: How rows become features.
-        matrix: The rows to learn from.
-        labels: The class of each.
-        seed: Of the training.
+        matrix: The training rows.
+        labels: The class of each training row.
+        seed: The seed of the training.
     """
 
     def __init__(
@@ -40,14 +40,14 @@ class Model:
         self.classes, counts = np.unique(labels, return_counts=True)
         self._most = int(self.classes[counts.argmax()])
         self._model: Any = None
-        # Trees are given no column with nothing to split; of one with a single value, its nulls.
+        # Trees take no column without anything to split; of a column with one value, its nulls.
         plain = features.trees(matrix)
         distinct = [len(np.unique(column[~np.isnan(column)])) for column in plain.T]
         self._thin = np.array(distinct) < 2
         nulls = np.isnan(plain).mean(axis=0)
-        self._kept = ~self._thin | ((nulls > 0) & (nulls < 1))
-        if len(self.classes) < 2 or not self._kept.any():
-            return  # it can only ever say one thing
+        self._used = ~self._thin | ((nulls > 0) & (nulls < 1))
+        if len(self.classes) < 2 or not self._used.any():
+            return  # there is one possible prediction
         if self._linear:
             linear = require("sklearn.linear_model", what="Evaluation", extra="evaluation")
             self._model = linear.LogisticRegression(max_iter=300)
@@ -56,11 +56,11 @@ class Model:
             self._model = ensemble.HistGradientBoostingClassifier(
                 max_iter=60,
                 early_stopping=False,
-                categorical_features=(np.array(features.categories) & ~self._thin)[self._kept],
+                categorical_features=(np.array(features.categories) & ~self._thin)[self._used],
                 random_state=seed,
             )
         with warnings.catch_warnings(), _one_thread():
-            # A model that has not quite converged is as good for this.
+            # A model that has not quite converged is good enough here.
             warnings.simplefilter("ignore")
             self._model.fit(self._rows(matrix), labels)
 
@@ -68,7 +68,7 @@ class Model:
         if self._linear:
             return self._features.linear(matrix)
         rows = self._features.trees(matrix)
-        return np.where(self._thin, np.isnan(rows), rows)[:, self._kept]
+        return np.where(self._thin, np.isnan(rows), rows)[:, self._used]
 
     def predict(self, matrix: Matrix) -> Labels:
         """The class of each row."""
@@ -78,7 +78,7 @@ class Model:
             return np.asarray(self._model.predict(self._rows(matrix)))
 
     def probability(self, matrix: Matrix) -> NDArray[np.float64]:
-        """How likely each row is of the last class."""
+        """The probability of the last class for each row."""
         if self._model is None:
             return np.full(len(matrix), 0.5)
         with _one_thread():
@@ -86,8 +86,5 @@ class Model:
 
 
 def _one_thread() -> Any:
-    """No more threads than one: on small tables, several mostly wait for each other.
-
-    Boosting on 4,000 rows took 0.2 s with one, and 10 s with two on two cores that were busy.
-    """
+    """Limit training to one thread: on small tables several threads mostly wait for each other."""
     return threadpool_limits(1)

@@ -1,4 +1,4 @@
-"""Cells: how a column is cut into pieces to be counted, compared and drawn."""
+"""Column bins: how a column is cut into cells to be counted, compared and drawn."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ TAIL = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
-    """A column, cut: the values of a discrete one, bins of a numeric one; null is the last cell.
+class ColumnCells:
+    """The cells of a column: the values of a discrete column, or bins of a numeric one.
 
     Attributes:
-        labels: Each cell in words.
-        cuts: Where a numeric column is cut: bins are [a, b), the outer ones open; None for a
-            discrete column.
+        labels: The label of each cell.
+        cuts: The cut points of a numeric column: bins are [a, b), the outer ones are open; None for
+            a discrete column.
         nullable: Whether the last cell is null.
     """
 
@@ -56,13 +56,13 @@ class Cells:
         return counts / max(1, len(values))
 
 
-def cells_of(column: Column, samples: Sequence[NDArray[np.float64]]) -> Cells:
-    """Cells to draw a column by: its values, or bins of equal width where most rows are.
+def cells_of(column: Column, samples: Sequence[NDArray[np.float64]]) -> ColumnCells:
+    """Cells to draw a column with: its values, or bins of equal width where most rows are.
 
     Args:
         column: The column.
-        samples: Encoded values of it; where there are several, the first decides where the bins
-            are.
+        samples: Encoded values of the column in one or more tables. The first table decides where
+            the bins are.
     """
     if isinstance(column, Discrete):
         return _discrete(column)
@@ -70,7 +70,7 @@ def cells_of(column: Column, samples: Sequence[NDArray[np.float64]]) -> Cells:
     present = [values for values in present if len(values)]
     if not present:
         return _numeric(column, np.empty(0))
-    # By the first table: a synthetic one that strays far would make the bins too wide for it.
+    # By the first table: outliers of a synthetic table would make the bins too wide.
     low, high = np.quantile(present[0], [TAIL, 1 - TAIL]).tolist()
     if not isinstance(column, Real):
         least = float(min(values.min() for values in present))
@@ -80,20 +80,20 @@ def cells_of(column: Column, samples: Sequence[NDArray[np.float64]]) -> Cells:
         if low < high:
             step = max(1.0, np.ceil((high - low) / BINS))
             return _numeric(column, np.arange(np.floor(low), high + 1, step)[1:])
-    if low == high:  # nearly all rows have one value: below, at and above it
+    if low == high:  # nearly all rows have one value: cells below, at and above it
         return _numeric(column, np.array([low, _after(column, low)]))
     return _numeric(column, np.unique(np.linspace(low, high, BINS + 1)[1:-1]))
 
 
-def quantile_cells(column: Column, values: NDArray[np.float64], bins: int) -> Cells:
-    """Cells that hold about as many of the given values each."""
+def quantile_cells(column: Column, values: NDArray[np.float64], bins: int) -> ColumnCells:
+    """Cells that each hold about the same number of the given values."""
     if isinstance(column, Discrete):
         return _discrete(column)
     present = values[~np.isnan(values)]
     if not len(present):
         return _numeric(column, np.empty(0))
     cuts = np.quantile(present, np.arange(1, bins) / bins, method="inverted_cdf")
-    # A value that many rows have is a cell of its own.
+    # A value of many rows has a cell of its own.
     heavy, often = np.unique(cuts, return_counts=True)
     beyond = [_after(column, float(value)) for value in heavy[often > 1]]
     return _numeric(column, np.unique(np.concatenate([cuts, beyond])))
@@ -105,7 +105,7 @@ def _after(column: Column, number: float) -> float:
 
 
 def words_of(column: Column, number: float) -> str:
-    """An encoded number of a numeric column, as a person writes it."""
+    """An encoded number of a numeric column, as text."""
     if isinstance(column, Date | Datetime):
         moment = np.array(int(np.rint(number))).astype(f"datetime64[{column.unit}]")
         return str(moment).replace("T", " ")
@@ -114,12 +114,12 @@ def words_of(column: Column, number: float) -> str:
     return f"{number:,.4g}" if abs(number) < 1e4 else f"{number:,.0f}"
 
 
-def _discrete(column: Discrete) -> Cells:
+def _discrete(column: Discrete) -> ColumnCells:
     labels = [str(value) for value in column.values] + ["null"] * column.nullable
-    return Cells(tuple(labels), None, column.nullable)
+    return ColumnCells(tuple(labels), None, column.nullable)
 
 
-def _numeric(column: Column, cuts: NDArray[np.float64]) -> Cells:
+def _numeric(column: Column, cuts: NDArray[np.float64]) -> ColumnCells:
     if not len(cuts):
         labels = ["any"]
     else:
@@ -130,4 +130,4 @@ def _numeric(column: Column, cuts: NDArray[np.float64]) -> Cells:
         else:
             middle = [a if a == b else f"{a} to {b}" for a, b in itertools.pairwise(ends)]
             labels = [f"below {ends[0]}", *middle, f"{ends[-1]} or more"]
-    return Cells(tuple(labels + ["null"] * column.nullable), cuts, column.nullable)
+    return ColumnCells(tuple(labels + ["null"] * column.nullable), cuts, column.nullable)

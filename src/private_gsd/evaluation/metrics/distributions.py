@@ -1,4 +1,4 @@
-"""Distributions: each column by itself, real beside synthetic."""
+"""Distributions: each column by itself, real and synthetic."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.evaluation.metrics.column_bins import cells_of, words_of
+from private_gsd.evaluation.metrics.column_bins import cells_of
 from private_gsd.schema import Numeric
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from private_gsd.evaluation.rows import Rows
+    from private_gsd.evaluation.table_sample import TableSample
     from private_gsd.schema import Column, Schema
 
     Values = NDArray[np.float64]
@@ -21,19 +21,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ColumnComparison:
-    """One column of two tables.
+    """One column of the real and the synthetic table.
 
     Attributes:
-        name: The column.
-        kind: Its kind.
-        labels: The cells it was cut into, in words.
-        real: The share of the real rows in each.
-        synthetic: The share of the synthetic rows in each.
-        distance: The total variation distance between the two, from 0 to 1.
-        ks: Of a numeric column, the largest difference of the two cumulative shares
-            (Kolmogorov-Smirnov), nulls left out; None where a table has nothing but nulls.
-        nulls: The share of nulls, real and synthetic, among all rows.
-        means: Of a numeric column, the means in words, real and synthetic.
+        name: The name of the column.
+        kind: The kind of the column.
+        labels: The label of each cell of the column.
+        real: The share of the real rows in each cell.
+        synthetic: The share of the synthetic rows in each cell.
+        distance: The total variation distance between these shares, from 0 to 1.
+        ks: The largest difference of the two cumulative shares of a numeric column
+            (Kolmogorov-Smirnov), without nulls; None if a table has nulls only.
+        nulls: The share of nulls among all rows, real and synthetic.
+        means: The means of a numeric column without nulls, real and synthetic, as encoded: a date
+            counts days since 1970, a datetime its units; None if a table has nulls only.
     """
 
     name: str
@@ -44,11 +45,13 @@ class ColumnComparison:
     distance: float
     ks: float | None
     nulls: tuple[float, float]
-    means: tuple[str, str] | None
+    means: tuple[float, float] | None
 
 
-def compare_columns(schema: Schema, real: Rows, synthetic: Rows) -> list[ColumnComparison]:
-    """Compare every column."""
+def compare_columns(
+    schema: Schema, real: TableSample, synthetic: TableSample
+) -> list[ColumnComparison]:
+    """Compare all columns."""
     return [
         _compare(
             column,
@@ -72,7 +75,8 @@ def _compare(
     if isinstance(column, Numeric):
         one, two = real[~np.isnan(real)], synthetic[~np.isnan(synthetic)]
         ks = kolmogorov_smirnov(one, two)
-        means = _mean(column, one), _mean(column, two)
+        if ks is not None:
+            means = float(one.mean()), float(two.mean())
     return ColumnComparison(
         column.name,
         column.kind,
@@ -100,10 +104,3 @@ def kolmogorov_smirnov(one: Values, two: Values) -> float | None:
         for values in (one, two)
     ]
     return float(np.abs(below[0] - below[1]).max())
-
-
-def _mean(column: Column, values: Values) -> str:
-    if not len(values):
-        return "none"
-    mean = float(values.mean())
-    return f"{mean:,.2f}" if column.kind == "integer" else words_of(column, mean)

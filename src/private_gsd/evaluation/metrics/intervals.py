@@ -1,4 +1,4 @@
-"""Estimates: shares and areas with their 95 % intervals."""
+"""Intervals: shares and areas under a curve with their 95 % intervals."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-# Of a standard normal variable, between minus and plus this in 95 of 100 cases.
+# A standard normal variable lies between minus and plus this with a probability of 95 %.
 NORMAL = 1.96
 
 
 class Estimate(NamedTuple):
-    """A figure with its 95 % interval."""
+    """A value with its 95 % interval."""
 
     value: float
     low: float
@@ -28,8 +28,8 @@ def share(hits: NDArray[np.float64] | NDArray[np.bool_], number: int | None = No
     """A share with Wilson's interval.
 
     Args:
-        hits: Whether each is one.
-        number: How many of them are independent, if not all are.
+        hits: Whether each case is a hit.
+        number: The number of independent cases, if not all are independent.
     """
     number = len(hits) if number is None else min(number, len(hits))
     value = float(np.mean(hits))
@@ -40,7 +40,7 @@ def share(hits: NDArray[np.float64] | NDArray[np.bool_], number: int | None = No
 
 
 def area_under_curve(ones: Values, zeros: Values) -> Estimate:
-    """How often a one scores above a zero, ties half; with Hanley and McNeil's interval."""
+    """The probability that a one scores above a zero, ties half; Hanley and McNeil's interval."""
     ordered = np.sort(zeros)
     below = np.searchsorted(ordered, ones, side="left")
     upto = np.searchsorted(ordered, ones, side="right")
@@ -56,7 +56,7 @@ def area_under_curve(ones: Values, zeros: Values) -> Estimate:
 
 
 def excess(ones: NDArray[np.bool_], zeros: NDArray[np.bool_]) -> Estimate:
-    """How much more often ones hit than zeros, as a part of what the zeros miss."""
+    """How much more often ones hit than zeros, as a share of the misses of the zeros."""
     one, zero = float(np.mean(ones)), float(np.mean(zeros))
     if zero == 1:
         return Estimate(0.0, 0.0, 0.0)

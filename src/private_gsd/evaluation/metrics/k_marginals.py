@@ -1,9 +1,9 @@
 """K-marginals: the score by which NIST's SDNist compares two tables.
 
 For sets of k columns, the sum of the absolute differences between the two tables' shares lies
-between 0 (alike) and 2 (nothing in common). The score is 500 times what is left to 2 on average:
-1000 for tables whose k-marginals are the same, 0 for tables that have no cell in common. Numbers
-are cut into 20 bins with about as many real rows each.
+between 0 (equal) and 2 (no cell in common). The score is 500 times the mean of 2 minus that sum:
+1000 for tables whose k-marginals are equal, 0 for tables that have no cell in common. Numbers are
+cut into 20 bins with about the same number of real rows each.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from private_gsd.evaluation.metrics.column_bins import quantile_cells
-from private_gsd.evaluation.rows import take
+from private_gsd.evaluation.table_sample import take
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from private_gsd.evaluation.rows import Rows
+    from private_gsd.evaluation.table_sample import TableSample
     from private_gsd.schema import Schema
 
     Codes = NDArray[np.int64]
@@ -39,12 +39,12 @@ class KMarginal:
     """The k-marginal score of two tables.
 
     Attributes:
-        k: How many columns a marginal has.
-        sets: How many sets of columns were compared.
-        of: How many there are.
-        score: From 0 to 1000, the best.
-        columns: The mean score of the sets that each column is in, the worst first.
-        subsamples: What a random part of the real rows scores, by its share of them.
+        k: The number of columns of a marginal.
+        sets: The number of sets of columns that were compared.
+        of: The number of all sets of columns.
+        score: The score, from 0 to 1000 (best).
+        columns: For each column, the mean score of the sets that contain it, the lowest first.
+        subsamples: The scores of random subsamples of the real rows, by their share of the rows.
     """
 
     k: int
@@ -55,16 +55,16 @@ class KMarginal:
     subsamples: tuple[tuple[float, float], ...]
 
     @property
-    def like(self) -> float | None:
-        """The largest of the parts of the real rows that score no better; None if none does."""
+    def like_subsample(self) -> float | None:
+        """The share of the largest subsample that scores no better; None if there is none."""
         worse = [share for share, score in self.subsamples if score <= self.score]
         return max(worse, default=None)
 
 
 def kmarginal(
-    schema: Schema, real: Rows, synthetic: Rows, *, k: int = 2, seed: int = 0
+    schema: Schema, real: TableSample, synthetic: TableSample, *, k: int = 2, seed: int = 0
 ) -> KMarginal:
-    """Score two tables; k is less where there are fewer columns."""
+    """Score two tables; k is at most the number of columns."""
     k = min(k, len(schema))
     cells = [
         quantile_cells(column, real.sample[:, place], BINS) for place, column in enumerate(schema)
@@ -78,9 +78,9 @@ def kmarginal(
     scores = np.array([_score(ones, twos, places) for places in chosen])
     columns = []
     for place, name in enumerate(schema.names):
-        mine = [score for score, places in zip(scores, chosen, strict=True) if place in places]
-        if mine:
-            columns.append((name, float(np.mean(mine))))
+        scored = [score for score, places in zip(scores, chosen, strict=True) if place in places]
+        if scored:
+            columns.append((name, float(np.mean(scored))))
     subsamples = []
     for share in SUBSAMPLES:
         part = take(real.sample, max(1, round(share * len(real.sample))), seed + 1)
@@ -98,7 +98,7 @@ def kmarginal(
 
 
 def _sets(columns: int, k: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
-    """All sets of k columns, or so many at random."""
+    """All sets of k columns, or ``SETS`` random ones."""
     if math.comb(columns, k) <= SETS:
         every = list(itertools.combinations(range(columns), k))
         return [every[place] for place in rng.permutation(len(every))]
@@ -119,7 +119,7 @@ def _score(ones: Sequence[Codes], twos: Sequence[Codes], places: Sequence[int]) 
         keys.append(key)
     number = math.prod(sizes)
     if number > DENSE:
-        # Only the cells that occur: three columns of 1,000 values have a thousand million of them.
+        # Only the cells that occur: three columns of 1,000 values have 10⁹ cells.
         _, cell = np.unique(np.concatenate(keys), return_inverse=True)
         keys = [cell[: len(keys[0])], cell[len(keys[0]) :]]
         number = int(cell.max()) + 1

@@ -1,7 +1,7 @@
-"""Machine learning: train on synthetic rows, test on real ones that were held out.
+"""Machine learning: models are trained on synthetic rows and tested on held-out real rows.
 
-As in section 5.6 of the paper; beside it a model trained on real rows, and one that always says
-what is most frequent.
+As in section 5.6 of the paper; for comparison there are models trained on real rows, and one that
+always predicts the most frequent class.
 """
 
 from __future__ import annotations
@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from private_gsd.errors import require
-from private_gsd.evaluation.metrics.classifiers import MODELS, Model
+from private_gsd.evaluation.metrics.classifiers import MODELS, Classifier
 from private_gsd.evaluation.metrics.model_features import Features
-from private_gsd.evaluation.rows import take
+from private_gsd.evaluation.table_sample import take
 from private_gsd.schema import Discrete
+from private_gsd.system.progress import ignore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from private_gsd.evaluation.rows import Matrix
+    from private_gsd.evaluation.table_sample import Matrix
     from private_gsd.schema import Schema
+    from private_gsd.system.progress import Progress
 
     Labels = NDArray[np.int64]
 
@@ -33,15 +35,15 @@ TEST_ROWS = 10_000
 FEWEST = 20
 
 
-class Score(NamedTuple):
-    """How well one model does.
+class ModelScore(NamedTuple):
+    """The scores of one model.
 
     Attributes:
-        trained_on: "synthetic", "real", or "nothing" for the one that says what is most frequent.
-        model: Which model.
+        trained_on: "synthetic", "real", or "nothing" for the most frequent class.
+        model: The name of the model.
         f1_macro: The mean of the F1 scores of all classes.
-        f1_binary: Of two classes, the F1 score of the rarer one; None for more.
-        accuracy: The share that it gets right.
+        f1_binary: The F1 score of the rarer of two classes; None for more classes.
+        accuracy: The share of right predictions.
     """
 
     trained_on: str
@@ -51,34 +53,38 @@ class Score(NamedTuple):
     accuracy: float
 
 
-class Task(NamedTuple):
+class PredictionTask(NamedTuple):
     """One column, predicted from all others.
 
     Attributes:
-        target: The column; of a numeric one, whether it is above its median.
-        classes: How many classes it has in the real rows that models learn from.
-        trained: How many synthetic and real rows they learn from.
-        tested: How many rows they are tested on.
-        scores: Of every model.
+        target: The column; for a numeric column, whether it is above its median.
+        classes: The number of classes in the real training rows.
+        trained: The numbers of synthetic and real training rows.
+        tested: The number of test rows.
+        scores: The scores of all models.
     """
 
     target: str
     classes: int
     trained: tuple[int, int]
     tested: int
-    scores: tuple[Score, ...]
+    scores: tuple[ModelScore, ...]
 
-    def f1(self, trained_on: str, model: str = MODELS[0]) -> float:
-        """The macro F1 of one model."""
+    def score(self, trained_on: str, model: str = MODELS[0]) -> ModelScore:
+        """The scores of one model."""
         return next(
-            score.f1_macro
+            score
             for score in self.scores
             if score.trained_on == trained_on and (score.model == model or trained_on == "nothing")
         )
 
+    def f1(self, trained_on: str, model: str = MODELS[0]) -> float:
+        """The macro F1 of one model."""
+        return self.score(trained_on, model).f1_macro
+
 
 def default_targets(schema: Schema, real: Matrix) -> list[str]:
-    """Discrete columns with few classes, of which none is too rare: fewest classes first."""
+    """Discrete columns with few classes and without a dominant one, fewest classes first."""
     found = []
     for place, column in enumerate(schema):
         values = real[:, place]
@@ -100,24 +106,24 @@ def learn(
     targets: Sequence[str],
     *,
     seed: int = 0,
-    progress: Callable[[str], object] = lambda _: None,
-) -> list[Task]:
-    """Train and test models for each target; one with too few rows or classes is left out.
+    progress: Progress = ignore,
+) -> list[PredictionTask]:
+    """Train and test models for each target; targets with too few rows or classes are left out.
 
     Args:
         schema: The public schema.
         synthetic: Encoded synthetic rows.
         train: Encoded real rows to learn from.
-        test: Encoded real rows that were held out.
+        test: Encoded held-out real rows.
         targets: The columns to predict.
-        seed: Of sampling and training.
-        progress: Told each target.
+        seed: The seed of sampling and training.
+        progress: Called with the number of targets that are done.
     """
     synthetic = take(synthetic, TRAIN_ROWS, seed)
     train, test = take(train, TRAIN_ROWS, seed), take(test, TEST_ROWS, seed)
     tasks = []
-    for target in targets:
-        progress(target)
+    for number, target in enumerate(targets):
+        progress("training models", number, len(targets))
         task = _task(schema, schema.names.index(target), synthetic, train, test, seed)
         if task is not None:
             tasks.append(task)
@@ -126,14 +132,14 @@ def learn(
 
 def _task(
     schema: Schema, place: int, synthetic: Matrix, train: Matrix, test: Matrix, seed: int
-) -> Task | None:
+) -> PredictionTask | None:
     column = schema.columns[place]
     middle = None
     if not isinstance(column, Discrete):
         middle = float(np.nanmedian(train[:, place])) if _some(train[:, place]) else 0.0
 
     def labelled(matrix: Matrix) -> tuple[Matrix, Labels]:
-        """Rows whose target is known, and their class."""
+        """The rows whose target is not null, and their classes."""
         values = matrix[:, place]
         there = ~np.isnan(values)
         labels = values[there] if middle is None else values[there] > middle
@@ -154,14 +160,14 @@ def _task(
             ("synthetic", made, made_labels),
             ("real", real, real_labels),
         ):
-            # What is frequent and where numbers lie is learned from what the model learns from.
-            model = Model(name, Features(schema, others, matrix), matrix, labels, seed)
+            # The features are learned from the training rows of the model.
+            model = Classifier(name, Features(schema, others, matrix), matrix, labels, seed)
             scores.append(_score(trained_on, name, truth, model.predict(tested), classes, counts))
     frequent = np.full(len(truth), classes[counts.argmax()])
     scores.append(_score("nothing", "most frequent class", truth, frequent, classes, counts))
-    words = "" if middle is None else " (above its median)"
-    return Task(
-        column.name + words, len(classes), (len(made), len(real)), len(tested), tuple(scores)
+    suffix = "" if middle is None else " (above its median)"
+    return PredictionTask(
+        column.name + suffix, len(classes), (len(made), len(real)), len(tested), tuple(scores)
     )
 
 
@@ -169,21 +175,21 @@ def _score(
     trained_on: str,
     model: str,
     truth: Labels,
-    told: Labels,
+    predicted: Labels,
     classes: Labels,
     counts: NDArray[np.int64],
-) -> Score:
+) -> ModelScore:
     metrics = require("sklearn.metrics", what="Evaluation", extra="evaluation")
     binary = None
     if len(classes) == 2:
         rarer = classes[counts.argmin()]
-        binary = float(metrics.f1_score(truth == rarer, told == rarer, zero_division=0))
-    return Score(
+        binary = float(metrics.f1_score(truth == rarer, predicted == rarer, zero_division=0))
+    return ModelScore(
         trained_on,
         model,
-        float(metrics.f1_score(truth, told, average="macro", zero_division=0)),
+        float(metrics.f1_score(truth, predicted, average="macro", zero_division=0)),
         binary,
-        float(np.mean(truth == told)),
+        float(np.mean(truth == predicted)),
     )
 
 

@@ -1,7 +1,7 @@
-"""Features: encoded rows as the numbers that models learn from.
+"""Model features: encoded rows as the numbers that models learn from.
 
-Linear models take a column for each value of a discrete column, and for each numeric one its number
-in units of its spread and whether it is null. Trees take the encoded rows as they are.
+Linear models take an indicator for each value of a discrete column, and for each numeric column the
+standardised number and an indicator of null. Trees take the encoded rows as they are.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from private_gsd.evaluation.rows import Matrix
+    from private_gsd.evaluation.table_sample import Matrix
     from private_gsd.schema import Schema
 
-# Of a column with more values than this, the rarer ones share a column.
+# In a column with more values than this, the rarer values share one indicator.
 VALUES = 30
-# What scikit-learn's trees take as categories; a column with more is taken for a number.
+# The most categories of scikit-learn's trees; a column with more is taken as a number.
 TREE_VALUES = 255
 
 
@@ -32,8 +32,8 @@ class Features:
 
     Args:
         schema: The public schema.
-        places: The columns to learn from, by position.
-        reference: Encoded rows: which values are frequent, where numbers lie.
+        places: The positions of the columns to learn from.
+        reference: Encoded rows, which say what values are frequent, and scale the numbers.
     """
 
     def __init__(self, schema: Schema, places: Sequence[int], reference: Matrix) -> None:
@@ -48,7 +48,7 @@ class Features:
             few = False
             if isinstance(column, Discrete):
                 few = len(column.values) <= TREE_VALUES
-                size = len(column.values) + 1  # null is a value, too
+                size = len(column.values) + 1  # null is a value
                 counts = np.bincount(_codes(values, size), minlength=size)
                 frequent = np.sort(np.argsort(-counts, kind="stable")[:VALUES])
                 mapped = np.full(size, len(frequent))

@@ -1,7 +1,7 @@
-"""Nearness: how far rows are from the closest rows of another table, and which are equal.
+"""Nearness: how far rows are from the nearest rows of another table, and which rows are equal.
 
-Rows are compared column by column: a number by the difference of its rank among reference rows, a
-category by whether it is the same.
+Rows are compared column by column: numbers by the difference of their ranks among reference rows,
+categories by whether they are equal.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from private_gsd.schema import Discrete
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from private_gsd.evaluation.rows import Matrix
+    from private_gsd.evaluation.table_sample import Matrix
     from private_gsd.schema import Schema
 
     Values = NDArray[np.float64]
 
 
 class Ruler:
-    """The distance between rows: numbers by their rank among the real ones, from 0 to 1."""
+    """The distance between rows, from 0 to 1; numbers count by their ranks in reference rows."""
 
     def __init__(self, schema: Schema, reference: Matrix) -> None:
         self._discrete = np.array([isinstance(column, Discrete) for column in schema])
@@ -34,30 +34,30 @@ class Ruler:
         ]
 
     def nearest(self, rows: Matrix, others: Matrix) -> Values:
-        """How far each row is from the closest of the others, from 0 to 1."""
-        return self._look(rows, others, self._discrete)[0]
+        """The distance of each row to the nearest of the other rows, from 0 to 1."""
+        return self._search(rows, others, self._discrete)[0]
 
     def closest(self, rows: Matrix, others: Matrix, *, without: int) -> NDArray[np.int64]:
-        """Which of the others is the closest to each row, when one column is not looked at."""
-        kept = np.arange(len(self._discrete)) != without
-        return self._look(rows, others, self._discrete[kept], kept)[1]
+        """The index of the nearest other row of each row, without one column."""
+        used = np.arange(len(self._discrete)) != without
+        return self._search(rows, others, self._discrete[used], used)[1]
 
-    def _look(
+    def _search(
         self,
         rows: Matrix,
         others: Matrix,
         discrete: NDArray[np.bool_],
-        kept: NDArray[np.bool_] | slice = slice(None),
+        used: NDArray[np.bool_] | slice = slice(None),
     ) -> tuple[Values, NDArray[np.int64]]:
         distances, places = np.empty(len(rows)), np.empty(len(rows), dtype=np.int64)
         ones, twos = (
-            np.ascontiguousarray(self._ranked(matrix)[:, kept]) for matrix in (rows, others)
+            np.ascontiguousarray(self._ranked(matrix)[:, used]) for matrix in (rows, others)
         )
         nearest_rows(ones, twos, discrete, distances, places)
         return distances, places
 
     def _ranked(self, matrix: Matrix) -> Matrix:
-        """Numbers as ranks, the middle one where several are equal."""
+        """Numbers as ranks; equal numbers have the middle rank."""
         ranked = np.array(matrix, dtype=np.float64, order="C")
         for place, known in enumerate(self._sorted):
             if known is None or not len(known):
@@ -70,21 +70,21 @@ class Ruler:
 
 
 def occurs(rows: Matrix, others: Matrix) -> NDArray[np.bool_]:
-    """Which rows are equal to one of the others; nulls are equal."""
+    """Whether each row is equal to one of the other rows; nulls are equal."""
     known = set(keys_of(others))
     return np.array([each in known for each in keys_of(rows)], dtype=np.bool_)
 
 
 def once(rows: Matrix) -> Matrix:
-    """The rows that no other row is equal to."""
+    """The rows that occur once."""
     keys = keys_of(rows)
     often = Counter(keys)
     return rows[np.array([often[key] == 1 for key in keys], dtype=np.bool_)]
 
 
 def keys_of(rows: Matrix) -> list[bytes]:
-    """For each row something that is equal for equal rows; nulls are equal."""
-    # Adding zero makes one zero of two, and a copy makes one NaN of many.
+    """A key for each row; equal rows have equal keys, and nulls are equal."""
+    # Adding zero turns -0.0 into 0.0; all NaNs become the same NaN.
     plain = np.ascontiguousarray(np.where(np.isnan(rows), np.nan, rows + 0.0))
     whole = plain.view(np.dtype((np.void, plain.dtype.itemsize * plain.shape[1])))
     return [bytes(each) for each in whole.ravel().tolist()]

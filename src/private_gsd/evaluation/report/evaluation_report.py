@@ -1,4 +1,4 @@
-"""The evaluation report: what was found out about a synthetic table, with the real one at hand."""
+"""The evaluation report (confidential): how far a synthetic table is from the real one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from private_gsd.evaluation.metrics.column_bins import words_of
 from private_gsd.evaluation.report import models_section, pairs_section
-from private_gsd.evaluation.report.figures import Series, bars, figure, ranked
+from private_gsd.evaluation.report.drawings import Series, bars, figure, ranked
 from private_gsd.evaluation.report.page import (
     Section,
     folded,
@@ -26,6 +27,7 @@ from private_gsd.system.markup import Markup, escape
 
 if TYPE_CHECKING:
     from private_gsd.evaluation.result import Evaluation
+    from private_gsd.schema import Column
 
 GROUPS = 12
 MORE_GROUPS = 500
@@ -33,10 +35,10 @@ BOTH = (("real", "real"), ("synthetic", "synthetic"))
 
 
 def evaluation_page(found: Evaluation) -> str:
-    """The whole report."""
+    """The evaluation report as one page of HTML that loads nothing."""
     tables = found.tables
     lead = paragraph(
-        f"{tables.synthetic:,} synthetic rows beside {tables.real:,} real ones, "
+        f"Confidential. {tables.synthetic:,} synthetic rows and {tables.real:,} real rows, "
         f"{len(found.schema)} {'column' if len(found.schema) == 1 else 'columns'}."
     )
     sections = [
@@ -50,34 +52,35 @@ def evaluation_page(found: Evaluation) -> str:
         Section("attacks", "Attacks", models_section.attacks(found)),
     ]
     if found.privacy is not None:
-        sections.append(Section("privacy", "What was promised", privacy_statement(found.privacy)))
+        sections.append(Section("privacy", "Privacy guarantee", privacy_statement(found.privacy)))
     sections.append(Section("schema", "Schema", schema_table(found.schema)))
     sections.append(Section("method", "How this was made", _method(found)))
     foot = paragraph(f"private-gsd {version('private-gsd')}. ", ALARM)
-    return page(f"Evaluation of {found.name}", lead, sections, foot, alarm=ALARM)
+    return page(f"Evaluation report of {found.name}", lead, sections, foot, alarm=ALARM)
 
 
 def _glance(found: Evaluation) -> Markup:
-    rows = [(line.measure, line.value, line.best) for line in found.table()]
     parts = [
         paragraph(
             "The figures that matter most. What is good enough depends on what the table is for: "
-            "an analyst of two columns needs their pair to be right, and little else. For machine "
-            "learning, “perfect” is a model trained on the real rows."
+            "an analysis of two columns needs their pair to be right. For machine learning, the "
+            "reference is a model trained on the real rows."
         ),
-        wide_table("Figures that matter most", ("measure", "value", "perfect"), rows),
+        wide_table(
+            "Figures that matter most",
+            ("metric", "value", "reference"),
+            [figure.texts() for figure in found.summary],
+        ),
     ]
-    findings = [] if found.attacks is None else found.attacks.findings
-    if findings:
-        parts.append(
-            Markup(f'<p class="found">Attacks found something: {escape("; ".join(findings))}.</p>')
-        )
+    if found.findings:
+        listed = escape("; ".join(found.findings))
+        parts.append(Markup(f'<p class="found">Attacks succeeded: {listed}.</p>'))
     worst = sorted(found.columns, key=lambda column: -column.distance)[:3]
     names = ", ".join(f"{column.name} ({column.distance:.3f})" for column in worst)
-    parts.append(paragraph(f"Columns furthest off: {names}."))
+    parts.append(paragraph(f"Columns with the largest distances: {names}."))
     if found.errors.groups:
         groups = ", ".join(f"{group.name} ({group.rms:.2%})" for group in found.errors.groups[:3])
-        parts.append(paragraph(f"Groups of queries furthest off, by RMS error: {groups}."))
+        parts.append(paragraph(f"Query groups with the largest RMS errors: {groups}."))
     return joined(parts)
 
 
@@ -88,10 +91,10 @@ def _columns(found: Evaluation) -> Markup:
             Series("real", "real", each.real),
             Series("synthetic", "synthetic", each.synthetic),
         ]
-        words = f"{each.kind}, distance {each.distance:.3f}"
+        caption = f"{each.kind}, distance {each.distance:.3f}"
         if column.nullable:
-            words += f", null {each.nulls[0]:.1%} real, {each.nulls[1]:.1%} synthetic"
-        drawings.append(column_figure(column, each.labels, series, words))
+            caption += f", null {each.nulls[0]:.1%} real, {each.nulls[1]:.1%} synthetic"
+        drawings.append(column_figure(column, each.labels, series, caption))
     rows = [
         (
             each.name,
@@ -100,7 +103,7 @@ def _columns(found: Evaluation) -> Markup:
             "" if each.ks is None else f"{each.ks:.4f}",
             f"{each.nulls[0]:.2%}" if column.nullable else "",
             f"{each.nulls[1]:.2%}" if column.nullable else "",
-            *(("", "") if each.means is None else each.means),
+            *(("", "") if each.means is None else (_mean(column, mean) for mean in each.means)),
         )
         for column, each in zip(found.schema, found.columns, strict=True)
     ]
@@ -113,8 +116,8 @@ def _columns(found: Evaluation) -> Markup:
             paragraph(
                 "The share of rows in each cell. The distance is the total variation distance "
                 "over the cells, from 0 to 1; KS is the largest difference of cumulative shares. "
-                "Numbers beyond the 1st and the 99th percentile of the real ones are in the outer "
-                "bins."
+                "Numbers beyond the 1st and the 99th percentile of the real numbers are in the "
+                "outer bins."
             ),
             key(*BOTH),
             side_by_side(drawings),
@@ -125,49 +128,46 @@ def _columns(found: Evaluation) -> Markup:
 
 def _answers(found: Evaluation) -> Markup:
     errors = found.errors
-    words = (
-        f"{errors.queries:,} queries in {len(errors.groups):,} groups. An error is the difference "
-        "between two shares of rows. "
+    text = (
+        f"{errors.queries:,} queries in {len(errors.groups):,} query groups. An error is the "
+        "difference between two shares of rows. "
     )
     if errors.noise is not None and errors.measured_rms is not None:
-        words += (
-            f"The noise that privacy added to a measured answer has a standard deviation of "
-            f"{errors.noise:.3%} of the rows (root mean square over the queries); the answers of "
-            f"the synthetic table are off by {errors.measured_rms:.3%}, "
-            f"{errors.measured_rms / errors.noise:.2f} times as much. Below 1, the search took "
-            "noise out; far above 1, it could not fit what was measured, or has too few rows to."
+        text += (
+            f"The noise of a measured answer has a standard deviation of {errors.noise:.3%} of the "
+            "rows (root mean square over the queries); the error of the synthetic table's answers "
+            f"is {errors.measured_rms:.3%}, {errors.measured_rms / errors.noise:.2f} times as "
+            "much. Below 1, the projection removed noise; far above 1, the table does not fit what "
+            "was measured, or has too few rows."
         )
     else:
-        words += "There is no noise to compare with: none of these answers was measured."
+        text += "There is no noise to compare with: none of these answers was measured."
     shown = errors.groups[:GROUPS]
     marks = np.array([np.nan if group.noise is None else group.noise for group in shown])
     values = np.array([group.rms for group in shown])
-    label = "Root mean squared error of the worst groups of queries"
+    label = "Root mean squared error of the query groups with the largest errors"
     drawings = [
         figure(
             ranked([group.name for group in shown], values, marks, label),
             Markup(f"<strong>{label}</strong>"),
         )
     ]
-    for group, cells in errors.worst:
+    for group, queries in errors.worst:
         series = [
-            Series("real", "real", np.array([cell.real for cell in cells])),
-            Series("synthetic", "synthetic", np.array([cell.synthetic for cell in cells])),
+            Series("real", "real", np.array([query.real for query in queries])),
+            Series("synthetic", "synthetic", np.array([query.synthetic for query in queries])),
         ]
-        queries = [cell.query for cell in cells]
-        label = f"Group {group.name}, the queries furthest off"
-        drawing = bars(queries, series, label, above=True)
+        label = f"Query group {group.name}, the queries with the largest errors"
+        drawing = bars([query.query for query in queries], series, label, above=True)
         caption = Markup(
-            f"<strong>{escape(group.name)}</strong> {len(cells)} of {group.queries:,} queries, "
-            "those furthest off"
+            f"<strong>{escape(group.name)}</strong> {len(queries)} of {group.queries:,} queries, "
+            "those with the largest errors"
         )
         drawings.append(figure(drawing, caption))
     listed = errors.groups[:MORE_GROUPS]
     table = wide_table(
-        f"Groups of queries, the worst {len(listed):,} of {len(errors.groups):,}"
-        if len(listed) < len(errors.groups)
-        else "Groups of queries, the worst first",
-        ("group", "queries", "RMS error", "mean error", "largest", "noise", "error / noise"),
+        f"{len(listed):,} of {len(errors.groups):,} query groups, the largest errors first",
+        ("query group", "queries", "RMS error", "mean error", "largest", "noise", "error / noise"),
         [
             (
                 group.name,
@@ -183,48 +183,56 @@ def _answers(found: Evaluation) -> Markup:
     )
     return joined(
         [
-            paragraph(words),
+            paragraph(text),
             key(*BOTH, ("mark", "standard deviation of the noise")),
             side_by_side(drawings),
-            folded(f"All {len(listed):,} groups in a table", table),
+            folded(f"{len(listed):,} query groups in a table", table),
         ]
     )
 
 
 def _rules(found: Evaluation) -> Markup:
     if not found.rules:
-        return paragraph("The schema has no rules that rows must obey.")
+        return paragraph("The schema has no rules.")
     return wide_table(
         "Rows that break a rule",
         ("rule", "real rows", "synthetic rows"),
-        [(rule, f"{real:.3%}", f"{made:.3%}") for rule, real, made in found.rules],
+        [(rule, f"{real:.3%}", f"{synthetic:.3%}") for rule, real, synthetic in found.rules],
     )
 
 
 def _method(found: Evaluation) -> Markup:
     tables = found.tables
-    lines = ["Answers, nulls and broken rules were counted in all rows."]
-    for what, sample, total in (
+    lines = ["Answers, nulls and broken rules are exact counts over all rows."]
+    for kind, sample, total in (
         ("real", tables.real_sample, tables.real),
         ("synthetic", tables.synthetic_sample, tables.synthetic),
     ):
         if sample < total:
             lines.append(
-                f"Everything else looked at a random sample of {sample:,} of {total:,} {what} rows."
+                f"All else is computed from a random sample of {sample:,} of {total:,} {kind} rows."
             )
-    lines.append(f"Pairs of columns were compared on {found.associations.rows:,} rows of each.")
+    lines.append(
+        f"Pairs of columns were compared on {found.associations.rows:,} rows of each table."
+    )
     if found.associations.left_out:
         lines.append(
             f"Pairs of the first {len(found.associations.names):,} columns were compared; "
-            f"{found.associations.left_out:,} further columns were left out of that."
+            f"{found.associations.left_out:,} further columns were left out."
         )
     if found.propensity is not None:
-        lines.append(f"Telling the tables apart took {found.propensity.rows:,} rows of each.")
-    if found.attacks is not None:
-        made, train, held = found.attacks.rows
         lines.append(
-            f"Attacks looked at {made:,} synthetic, {train:,} real and {held:,} held-out rows."
+            f"Propensity models were trained on {found.propensity.rows:,} rows of each table."
         )
-    lines.append(f"The seed of sampling and training is {found.seed}.")
+    if found.attacks is not None:
+        synthetic, train, holdout = found.attacks.rows
+        lines.append(
+            f"Attacks used {synthetic:,} synthetic, {train:,} real and {holdout:,} held-out rows."
+        )
+    lines.append(f"The seed of sampling and training is {found.random_state}.")
     items = "".join(f"<li>{escape(line)}</li>" for line in lines)
     return Markup(f"<ul>{items}</ul>")
+
+
+def _mean(column: Column, mean: float) -> str:
+    return f"{mean:,.2f}" if column.kind == "integer" else words_of(column, mean)

@@ -1,4 +1,4 @@
-"""Two parts of the evaluation report: what models learn, and what attacks found."""
+"""Two sections of the evaluation report: machine learning, and attacks."""
 
 from __future__ import annotations
 
@@ -6,39 +6,38 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from private_gsd.evaluation.figures import attack_figures
 from private_gsd.evaluation.metrics.attacks import FEWEST
 from private_gsd.evaluation.metrics.classifiers import MODELS
-from private_gsd.evaluation.report.figures import Series, bars, figure, intervals
+from private_gsd.evaluation.report.drawings import Series, bars, figure, intervals
 from private_gsd.evaluation.report.page import joined, key, paragraph, side_by_side, wide_table
 from private_gsd.system.markup import Markup, escape
 
 if TYPE_CHECKING:
-    from private_gsd.evaluation.metrics.attacks import Attacks
-    from private_gsd.evaluation.metrics.intervals import Estimate
     from private_gsd.evaluation.result import Evaluation
 
 STYLES = {"synthetic": "synthetic", "real": "real", "nothing": "other"}
 
 
 def learning(found: Evaluation) -> Markup:
-    """Models trained on synthetic rows and on real ones, tested on real ones."""
+    """Models trained on synthetic rows and on real rows, tested on real rows."""
     if not found.tasks:
         return paragraph(
-            "No model was trained: there is no column to predict with enough rows and classes. "
-            "Name one with --target."
+            "No model was trained: no column that could be predicted has enough rows and classes. "
+            "Name a target (--target)."
         )
-    words = (
-        "Each model predicts one column from all others. It learns from the synthetic rows, and "
-        "for comparison from real ones; both are tested on the same real rows. "
+    text = (
+        "Each model predicts one column from all others. It is trained on the synthetic rows, and "
+        "for comparison on real rows; both are tested on the same real rows. "
     )
-    if found.tables.held is None:
-        words += (
-            "No held-out rows were given: models were tested on a fifth of the real rows, which "
-            "the models trained on real rows had not seen but the synthetic table was made from. "
-            "Give --holdout for a fair test."
+    if found.tables.holdout is None:
+        text += (
+            "No held-out rows were given: models were tested on a fifth of the real rows. The "
+            "models trained on real rows have not seen these, but the synthetic table was made "
+            "from them. Give held-out rows (--holdout) for a fair test."
         )
     else:
-        words += "These were held out: neither had seen them."
+        text += "The test rows were held out from both."
     drawings = []
     for task in found.tasks:
         series = [
@@ -65,7 +64,7 @@ def learning(found: Evaluation) -> Markup:
     ]
     return joined(
         [
-            paragraph(words),
+            paragraph(text),
             key(
                 ("synthetic", "trained on synthetic rows"),
                 ("real", "trained on real rows"),
@@ -83,103 +82,51 @@ def learning(found: Evaluation) -> Markup:
 
 
 def attacks(found: Evaluation) -> Markup:
-    """What simple attacks found, in sober words."""
-    what = found.attacks
-    if what is None:
+    """The results of simple attacks."""
+    result = found.attacks
+    if result is None:
         return paragraph("There are too few rows to try any attack.")
     parts = [
         paragraph(
-            "Simple attacks, tried by somebody who has the synthetic table. They work like smoke "
-            "detectors: one that goes off shows that something is wrong, and silence shows only "
-            "that these attacks, on these rows, did not find it. What protects people is the "
-            "budget of the release, not this section. Intervals hold in 95 of 100 cases."
+            "Simple attacks by somebody who has the synthetic table. An attack that succeeds shows "
+            "that something is wrong; one that fails shows only that this attack failed on these "
+            "rows. What protects individuals is the budget of the release. Intervals are 95 % "
+            "intervals."
         )
     ]
-    if what.closer is None:
+    if result.closer is None:
         parts.append(
             paragraph(
-                "Most attacks need real rows that the table was not made from, to know what is "
-                f"usual: give at least {FEWEST} with --holdout. Without them only exact matches "
-                "were counted."
+                "Most attacks compare with real rows that the table was not made from: give at "
+                f"least {FEWEST} held-out rows (--holdout). Without them only exact matches were "
+                "counted."
             )
         )
-        if what.findings:
-            parts.append(Markup(f'<p class="found">Found: {escape("; ".join(what.findings))}.</p>'))
-    elif what.findings:
+    if result.findings:
+        listed = escape("; ".join(result.findings))
         parts.append(
-            Markup(
-                f'<p class="found">Found: {escape("; ".join(what.findings))}. '
-                "Look into it before anything is published.</p>"
-                "<p>Chance alone makes each attack find something in about one of forty tables "
-                "without a leak; another --seed does not tell, another split of the rows would.</p>"
+            Markup(f'<p class="found">Found: {listed}. Examine this before any publication.</p>')
+        )
+        if result.closer is not None:
+            parts.append(
+                paragraph(
+                    "Random variation alone makes each attack succeed on about one in forty tables "
+                    "without a leak; another split of the rows would tell, another seed would not."
+                )
             )
-        )
-    else:
-        parts.append(paragraph("None of these attacks did better than chance explains."))
-    if what.closer is not None and what.membership is not None:
-        names = ["Synthetic rows closer to training rows", "Membership, area under the curve"]
+    elif result.closer is not None:
+        parts.append(paragraph("No attack did better than random variation explains."))
+    if result.closer is not None and result.membership is not None:
+        names = ["Synthetic rows nearer to training rows", "Membership, area under the curve"]
         label = "Attacks against a guess"
-        drawing = intervals(names, [what.closer, what.membership], 0.5, label)
+        drawing = intervals(names, [result.closer, result.membership], 0.5, label)
         parts.append(side_by_side([figure(drawing, Markup(f"<strong>{label}</strong>"))]))
-    parts.append(_table(what))
-    return joined(parts)
-
-
-def _table(what: Attacks) -> Markup:
-    rows: list[tuple[str, str, str]] = [
-        (
-            f"synthetic rows equal to one of {what.looked_at:,} training rows",
-            _estimate(what.matches),
-            "",
-        ),
-        (
-            "synthetic rows equal to one that stands once among them",
-            _estimate(what.copies),
-            "",
-        ),
-        (
-            f"synthetic rows equal to one of {what.rows[1]:,} training rows",
-            _estimate(what.like_held),
-            "" if what.held_matches is None else f"{_estimate(what.held_matches)} for held-out",
-        ),
-        (
-            "distance to the closest training row, 5th percentile",
-            f"{what.distances[0]:.4f}",
-            "" if what.held_distances is None else f"{what.held_distances[0]:.4f} for held-out",
-        ),
-        (
-            "distance to the closest training row, median",
-            f"{what.distances[1]:.4f}",
-            "" if what.held_distances is None else f"{what.held_distances[1]:.4f} for held-out",
-        ),
-    ]
-    if what.closer is not None and what.membership is not None:
-        rows += [
-            ("synthetic rows closer to training rows", _estimate(what.closer), "50%"),
-            (
-                "membership by nearest distances, area under the curve",
-                f"{what.membership.value:.3f} ({what.membership.low:.3f} to "
-                f"{what.membership.high:.3f})",
-                "0.5",
-            ),
-        ]
-    if what.caught is not None:
-        rows.append(("members named, when 1 in 100 others is", _estimate(what.caught), "about 1%"))
-    rows += [
-        (
-            f"guessing {each.column} by the closest synthetic row",
-            _estimate(each.members),
-            f"{_estimate(each.others)} for held-out",
+    synthetic, train, holdout = result.rows
+    parts.append(
+        wide_table(
+            f"Attacks on {synthetic:,} synthetic, {train:,} training and {holdout:,} held-out rows",
+            ("metric", "value", "without a leak"),
+            [each.texts() for each in attack_figures(result)],
         )
-        for each in what.inference
-    ]
-    made, train, held = what.rows
-    return wide_table(
-        f"Attacks, on {made:,} synthetic, {train:,} training and {held:,} held-out rows",
-        ("attack", "found", "without a leak"),
-        rows,
     )
-
-
-def _estimate(each: Estimate) -> str:
-    return f"{each.value:.2%} ({each.low:.2%} to {each.high:.2%})"
+    return joined(parts)

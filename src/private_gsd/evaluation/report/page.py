@@ -1,4 +1,4 @@
-"""Page: one HTML file that needs nothing else, for any screen, paper and screen readers."""
+"""Pages: one HTML file that loads nothing, for screens, paper and screen readers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from private_gsd.system.markup import Markup, escape, html_table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-# Nothing may be loaded and nothing may run, whatever a table's values try.
+# Nothing may be loaded or run, whatever values a table has.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 class Section(NamedTuple):
-    """A part of a page, with a heading and a place to link to."""
+    """A section of a page: its anchor, its heading and its body."""
 
     name: str
     heading: str
@@ -28,11 +28,11 @@ def page(
     """A whole page.
 
     Args:
-        title: What it is about.
-        lead: The first words.
-        sections: Its parts.
-        foot: The last words.
-        alarm: What stands in red on top of every screen and every printed page.
+        title: The title.
+        lead: The first paragraph.
+        sections: The sections.
+        foot: The footer.
+        alarm: A warning in red at the top of every screen and every printed page.
     """
     links = "".join(
         f'<li><a href="#{section.name}">{escape(section.heading)}</a></li>' for section in sections
@@ -59,13 +59,13 @@ def page(
     )
 
 
-def paragraph(*words: object) -> Markup:
-    """A paragraph; what is not markup is escaped."""
-    return Markup(f"<p>{''.join(escape(each) for each in words)}</p>")
+def paragraph(*parts: object) -> Markup:
+    """A paragraph; text that is not markup is escaped."""
+    return Markup(f"<p>{''.join(escape(each) for each in parts)}</p>")
 
 
 def joined(parts: Iterable[Markup]) -> Markup:
-    """Pieces of markup, one after the other."""
+    """Pieces of markup, joined."""
     return Markup("".join(parts))
 
 
@@ -76,7 +76,7 @@ def wide_table(
     *,
     words: Sequence[int] = (),
 ) -> Markup:
-    """A table that scrolls by itself on a narrow screen, also by keyboard."""
+    """A table that scrolls on a narrow screen, also by keyboard."""
     table = html_table(caption, headers, rows, words=words)
     label = escape(caption)
     return Markup(
@@ -85,12 +85,12 @@ def wide_table(
 
 
 def folded(summary: str, body: Markup) -> Markup:
-    """What is shown only when it is asked for."""
+    """Content that is shown on demand."""
     return Markup(f"<details><summary>{escape(summary)}</summary>{body}</details>")
 
 
 def side_by_side(drawings: Iterable[Markup], *, width: int = 340) -> Markup:
-    """Figures of a certain width, as many in a line as there is room for."""
+    """Drawings of a certain width, as many in a line as fit."""
     return Markup(
         f'<div class="figures" style="--least:{width * 0.9:.0f}px;--most:{width * 1.5:.0f}px">'
         f"{''.join(drawings)}</div>"
@@ -98,7 +98,7 @@ def side_by_side(drawings: Iterable[Markup], *, width: int = 340) -> Markup:
 
 
 def key(*parts: tuple[str, str]) -> Markup:
-    """What the colours mean: pairs of a style and a word."""
+    """The legend: pairs of a style and a word."""
     words = "".join(
         f'<span class="key {style}" aria-hidden="true"></span>{escape(word)}'
         for style, word in parts

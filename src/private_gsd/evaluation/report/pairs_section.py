@@ -1,4 +1,4 @@
-"""Two parts of the evaluation report: pairs of columns, and the tables as wholes."""
+"""Two sections of the evaluation report: pairs of columns, and the tables as wholes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.evaluation.report.figures import figure, heat_map, heat_width
+from private_gsd.evaluation.figures import whole_table_figures
+from private_gsd.evaluation.report.drawings import figure, heat_map, heat_width
 from private_gsd.evaluation.report.page import joined, paragraph, side_by_side, wide_table
 from private_gsd.evaluation.report.pieces import colour_scale
 from private_gsd.system.markup import Markup, escape
@@ -19,21 +20,21 @@ SPANS = (0.1, 0.2, 0.5, 1.0, 2.0)
 
 
 def pairs(found: Evaluation) -> Markup:
-    """Heat maps of associations, and the pairs that are furthest apart."""
+    """Heat maps of associations, and the pairs with the largest differences."""
     both = found.associations
     if len(both.names) < 2:
-        return paragraph("There is one column only, and so no pair.")
+        return paragraph("The schema has one column, and so no pair.")
     most = float(np.abs(both.difference).max())
     span = next((each for each in SPANS if most <= each), SPANS[-1])
     width = heat_width(len(both.names))
     drawings = []
-    for what, matrix, reach in (
+    for title, matrix, reach in (
         ("Real", both.real, 1.0),
         ("Synthetic", both.synthetic, 1.0),
-        ("Difference, synthetic less real", both.difference, span),
+        ("Difference, synthetic minus real", both.difference, span),
     ):
-        drawing = heat_map(both.names, matrix, reach, f"{what}: associations of all pairs")
-        caption = Markup(f"<strong>{escape(what)}</strong>{colour_scale(reach)}")
+        drawing = heat_map(both.names, matrix, reach, f"{title}: associations of all pairs")
+        caption = Markup(f"<strong>{escape(title)}</strong>{colour_scale(reach)}")
         drawings.append(figure(drawing, caption))
     rows = [
         (
@@ -45,20 +46,20 @@ def pairs(found: Evaluation) -> Markup:
         )
         for pair in both.pairs[:PAIRS]
     ]
-    words = (
-        "How strongly columns hang together: Cramér's V for two discrete columns, the correlation "
-        "ratio for a discrete and a numeric one (both from 0 to 1), Spearman's rank correlation "
-        "for two numeric ones (from −1 to 1). Both tables were looked at with "
-        f"{both.rows:,} rows, for few rows make the first two larger."
+    text = (
+        "The association of columns: Cramér's V for two discrete columns, the correlation ratio "
+        "for a discrete and a numeric column (both from 0 to 1), Spearman's rank correlation for "
+        f"two numeric columns (from −1 to 1). Both tables were compared on {both.rows:,} rows, "
+        "since fewer rows make the first two measures larger."
     )
     if both.left_out:
-        words += f" Only the first {len(both.names)} columns are shown."
+        text += f" Only the first {len(both.names)} columns are shown."
     return joined(
         [
-            paragraph(words),
+            paragraph(text),
             side_by_side(drawings, width=max(340, width)),
             wide_table(
-                "The pairs that are furthest apart",
+                "The pairs with the largest differences",
                 ("columns", "measure", "real", "synthetic", "difference"),
                 rows,
                 words=(1,),
@@ -72,8 +73,8 @@ def wholes(found: Evaluation) -> Markup:
     parts = [
         paragraph(
             "The k-marginal score is that of NIST's SDNist: 1000 where all sets of k columns have "
-            "the same shares in both tables, 0 where they have no cell in common. Beside it, what "
-            "random parts of the real rows score against all of them."
+            "the same shares in both tables, 0 where they have no cell in common. For comparison, "
+            "the tables show what random subsamples of the real rows score."
         )
     ]
     for each in found.kmarginals:
@@ -92,28 +93,24 @@ def wholes(found: Evaluation) -> Markup:
         parts.append(paragraph(f"Columns with the lowest mean score: {worst}."))
     apart = found.propensity
     if apart is None:
-        parts.append(paragraph("There are too few rows to try to tell the tables apart."))
+        parts.append(
+            paragraph("There are too few rows to train models that tell the tables apart.")
+        )
     else:
         parts.append(
             wide_table(
                 f"Telling {apart.rows:,} synthetic from {apart.rows:,} real rows",
-                ("measure", "value", "perfect", "worst"),
-                [
-                    (
-                        "propensity mean squared error, logistic regression",
-                        f"{apart.pmse:.4f}",
-                        "0",
-                        "0.25",
-                    ),
-                    ("it, over what chance alone would give", f"{apart.ratio:.1f}", "about 1", ""),
-                    ("area under the curve, gradient boosting", f"{apart.auc:.3f}", "0.5", "1"),
-                ],
+                ("metric", "value", "perfect"),
+                [figure.texts() for figure in whole_table_figures((), apart)],
             )
         )
         parts.append(
             paragraph(
-                "A model that tells the tables apart has found something in which they differ; it "
-                "need not be anything that matters to an analysis. With many rows it always will."
+                "The propensity mean squared error is that of a logistic regression, from 0 to "
+                "0.25; the ratio is to its expected value for a perfect table; the AUC is the area "
+                "under the curve of gradient boosting, from 0.5 to 1. A model that tells the "
+                "tables apart has found a difference, which need not matter to an analysis. "
+                "With many rows a model always finds one."
             )
         )
     return joined(parts)

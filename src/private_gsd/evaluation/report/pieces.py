@@ -1,10 +1,10 @@
-"""Pieces: parts that both reports have."""
+"""Pieces: the parts that both reports have."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from private_gsd.evaluation.report.figures import LEVELS, Series, bars, figure, histogram
+from private_gsd.evaluation.report.drawings import LEVELS, Series, bars, figure, histogram
 from private_gsd.evaluation.report.page import wide_table
 from private_gsd.schema import Numeric
 from private_gsd.system.markup import Markup, escape
@@ -32,18 +32,17 @@ def schema_table(schema: Schema) -> Markup:
 
 
 def column_figure(
-    column: Column, labels: Sequence[str], series: Sequence[Series], words: str
+    column: Column, labels: Sequence[str], series: Sequence[Series], caption: str
 ) -> Markup:
-    """One column, drawn: bars that lie for categories, a histogram for numbers."""
+    """A drawing of one column: horizontal bars for categories, a histogram for numbers."""
     names = " and ".join(each.name for each in series)
-    what = f"Column {column.name}, {column.kind}, {names}"
-    few = not isinstance(column, Numeric)
-    drawing = (bars if few else histogram)(labels, series, what)
-    return figure(drawing, Markup(f"<strong>{escape(column.name)}</strong> {escape(words)}"))
+    title = f"Column {column.name}, {column.kind}, {names}"
+    drawing = (histogram if isinstance(column, Numeric) else bars)(labels, series, title)
+    return figure(drawing, Markup(f"<strong>{escape(column.name)}</strong> {escape(caption)}"))
 
 
 def colour_scale(span: float) -> Markup:
-    """What the colours of a heat map mean."""
+    """The legend of a heat map."""
     steps = "".join(f'<i class="d{level}"></i>' for level in range(LEVELS))
     return Markup(
         f'<p class="soft">−{span:g} <span class="scale" aria-hidden="true">{steps}</span> '

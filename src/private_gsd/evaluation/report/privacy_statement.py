@@ -1,14 +1,14 @@
-"""Statement: what a release promises, the part on privacy of both reports.
+"""The privacy statement: what a release guarantees, a section of both reports.
 
-Every sentence is read off the privacy record, and must be true of (ε, δ): no sentence says that
-something happens "but for a chance of δ", which is not what δ is.
+Every sentence follows from the privacy record and is true for (ε, δ). No sentence says that
+something happens with a probability of δ: that is not what δ means.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from private_gsd.evaluation.report.figures import figure, power_curves
+from private_gsd.evaluation.report.drawings import figure, power_curves
 from private_gsd.evaluation.report.page import joined, key, paragraph, side_by_side, wide_table
 from private_gsd.privacy.record import at_most, uncovered
 from private_gsd.privacy.tradeoff import largest_powers
@@ -16,61 +16,64 @@ from private_gsd.system.markup import Markup, escape
 
 # The power at 1 % false alarms above which little protection is left.
 WEAK = 0.9
-# How many points a drawn line has.
-DRAWN = 60
+# The number of points of a drawn line.
+POINTS = 60
 
 
 def privacy_statement(record: dict[str, Any]) -> Markup:
-    """What a release promises, in words and in numbers, from its privacy record."""
+    """The guarantee of a release in words and in numbers, from its privacy record."""
     reasons = record["not_private_because"]
     if reasons:
         words = f"This release is NOT private: {'; '.join(reasons)}. "
         warning = escape(words + "It must not be published as if it were.")
-        said = [Markup(f'<p class="found">{warning}</p>'), _terms(record)]
+        parts = [Markup(f'<p class="found">{warning}</p>'), _numbers(record)]
     else:
-        said = [_promise(record), _attacks(record), _terms(record), _several_rows(record)]
-        said.append(paragraph("As the privacy record states it: ", record["guarantee"]))
-    return joined([*said, *_claims(record.get("claims") or {})])
+        parts = [_guarantee(record), _tests(record), _numbers(record), _several_rows(record)]
+        parts.append(paragraph("As the privacy record states it: ", record["guarantee"]))
+    return joined([*parts, *_claims(record.get("claims") or {})])
 
 
-def _promise(record: dict[str, Any]) -> Markup:
+def _guarantee(record: dict[str, Any]) -> Markup:
     """The guarantee in plain words."""
     if record["this_release_alone"]:
-        what = "This release was made under differential privacy. It is counted alone"
-        more = (
-            ": nobody adds up what other releases of the same data spend, and with each of them "
-            "the data are protected less than is said here."
+        scope = (
+            "It is counted alone: nobody adds up what other releases of the same data spend, and "
+            "with each of them the data are protected less than is said here."
         )
     else:
-        what = "This release was made under differential privacy. What is said here is about all "
-        more = (
-            "noisy answers that the same ledger has paid for or will pay for, seen together, and "
-            "what is computed from them alone. It is not about what is released of the same data "
-            "otherwise. Other releases may have used public totals or external measurements too; "
-            "their own records say so."
+        scope = (
+            "The guarantee is about all noisy answers that the same ledger has paid for or will "
+            "pay for, seen together, and what is computed from them alone. It is not about what is "
+            "released of the same data otherwise. Other releases may have used public counts or "
+            "external measurements too; their own records say so."
         )
     [power] = largest_powers(record["total"]["rho"], [0.01], record["conversion"])
     weak = (
         " With this total a test that raises 1 % false alarms may recognise a row with a "
         f"probability of up to {_percent(power)}: that is little protection."
     )
-    beside = " and ".join(uncovered(record))
-    not_all = f" It does not cover what {beside}, which were used too, disclose."
-    return paragraph(what, more, not_all * bool(beside), weak * (power > WEAK))
+    others = " and ".join(uncovered(record))
+    limit = f" It does not cover what {others}, which were used too, disclose."
+    return paragraph(
+        "This release was made under differential privacy. ",
+        scope,
+        limit * bool(others),
+        weak * (power > WEAK),
+    )
 
 
-def _attacks(record: dict[str, Any]) -> Markup:
-    """What the guarantee leaves to somebody who knows all rows but one."""
+def _tests(record: dict[str, Any]) -> Markup:
+    """How well somebody who knows all rows but one can test what that row is."""
     rho, conversion = record["total"]["rho"], record["conversion"]
     if record["neighbours"] == "replace-one":
-        doubt = "has two candidates for it, A and B, and tests which of them is in the data"
+        question = "has two candidates for it, A and B, and tests which of them is in the data"
         alarm, right = "it says A where B is in the data", "says A where A is in the data"
     else:
-        doubt = "tests whether it is in the data as well"
+        question = "tests whether it is in the data as well"
         alarm, right = "it says so where the row is not in", "says so where the row is in"
     [power] = largest_powers(rho, [0.01], conversion)
-    words = (
-        f"Take one row, and somebody who knows all other rows of the data and {doubt}. The test "
+    text = (
+        f"Take one row, and somebody who knows all other rows of the data and {question}. The test "
         f"raises a false alarm if {alarm}. "
         "Without any release, or other knowledge that tells the two cases apart, a test that "
         f"raises false alarms with a probability of 1 % {right} with a probability of 1 % as well. "
@@ -79,9 +82,9 @@ def _attacks(record: dict[str, Any]) -> Markup:
         "tells the two cases apart. It also holds for somebody who does not know the other rows, "
         "if what they believe of those rows is the same in both cases. Where rows depend on each "
         "other, as in a household, somebody who knows fewer of them may learn more about one, "
-        "since the release then tells something about all of them. That is no failure of the "
+        "since the release then says something about all of them. That is no failure of the "
         "guarantee: what the data say about many rows together is what a release is for, and may "
-        "tell something about anybody, in the data or not."
+        "say something about anybody, in the data or not."
     )
     table = wide_table(
         "How well any test can recognise one row",
@@ -95,7 +98,7 @@ def _attacks(record: dict[str, Any]) -> Markup:
             for test in record["tests"]
         ],
     )
-    alarms = [(step / DRAWN) ** 2 for step in range(DRAWN + 1)]
+    alarms = [(step / POINTS) ** 2 for step in range(POINTS + 1)]
     lines = [
         ("one row", "synthetic", largest_powers(rho, alarms, conversion)),
         ("ten rows", "other", largest_powers(100 * rho, alarms, conversion)),
@@ -103,11 +106,11 @@ def _attacks(record: dict[str, Any]) -> Markup:
     label = "How well any test can recognise somebody, at most"
     drawing = figure(power_curves(alarms, lines, label), Markup(f"<strong>{label}</strong>"))
     keys = key(("synthetic", "with one row"), ("other", "with ten rows"), ("mark", "without"))
-    return joined([paragraph(words), table, keys, side_by_side([drawing])])
+    return joined([paragraph(text), table, keys, side_by_side([drawing])])
 
 
-def _terms(record: dict[str, Any]) -> Markup:
-    """The numbers; without a guarantee they are accounting alone."""
+def _numbers(record: dict[str, Any]) -> Markup:
+    """The guarantee in numbers; without a guarantee they are accounting alone."""
     total, spent, delta = record["total"], record["spent"], record["delta"]
     scope = "this release alone" if record["this_release_alone"] else "all that its ledger pays for"
     rows = [
@@ -120,24 +123,24 @@ def _terms(record: dict[str, Any]) -> Markup:
             "accounting: rho spent so far",
             f"{spent['rho']:.6g}, {spent['rho'] / total['rho']:.0%} of the total",
         ),
-        ("neighbouring tables", record["neighbours_in_words"]),
-        ("from rho to epsilon", record["conversion_in_words"]),
+        ("neighbouring datasets", record["neighbours_in_words"]),
+        ("conversion from rho to epsilon", record["conversion_in_words"]),
     ]
     if record["private"]:
         return wide_table("The guarantee in numbers", ("term", "value"), rows, words=(1,))
-    kept = [row for row in rows if "epsilon" not in row[0] and "delta" not in row[0]]
-    return wide_table("Accounting, and no guarantee", ("term", "value"), kept, words=(1,))
+    spent_only = [row for row in rows if "epsilon" not in row[0] and "delta" not in row[0]]
+    return wide_table("Accounting, and no guarantee", ("term", "value"), spent_only, words=(1,))
 
 
 def _several_rows(record: dict[str, Any]) -> Markup:
-    """The guarantee for somebody who stands in the data more than once."""
+    """The guarantee for somebody with several rows."""
     first = {"rows": 1, **record["total"]}
     rows = []
     for each in (first, *record["groups_of_rows"]):
         [power] = largest_powers(each["rho"], [0.01], record["conversion"])
         epsilon = each["epsilon"]
-        said = "none to speak of" if epsilon is None else at_most(epsilon, 4)
-        rows.append((each["rows"], said, _percent(power)))
+        text = "no meaningful bound" if epsilon is None else at_most(epsilon, 4)
+        rows.append((each["rows"], text, _percent(power)))
     return joined(
         [
             paragraph(
@@ -163,35 +166,35 @@ def _percent(share: float) -> str:
 
 
 def _claims(claims: dict[str, Any]) -> list[Markup]:
-    """What was taken for known beside our measurements."""
-    said = []
-    totals = claims.get("public_totals") or {}
-    if totals:
-        said.append(
+    """What was used beside the measurements of this release."""
+    parts = []
+    counts = claims.get("public_counts") or {}
+    if counts:
+        parts.append(
             paragraph(
-                "The data holder claims that these totals are public. They were matched as they "
+                "The data holder claims that these counts are public. They were matched as they "
                 "are, and the guarantee does not cover them."
             )
         )
-        rows = [(condition, f"{number:,}") for condition, number in totals.items()]
-        said.append(wide_table("Totals claimed to be public", ("condition", "rows"), rows))
-    groups = claims.get("outside_groups") or 0
+        rows = [(condition, f"{number:,}") for condition, number in counts.items()]
+        parts.append(wide_table("Public counts", ("condition", "records"), rows))
+    groups = claims.get("external_groups") or 0
     if groups:
-        words = f"External measurements of {groups:,} query groups were used beside ours. "
-        if claims.get("outside_private") is True:
-            words += (
+        text = f"External measurements of {groups:,} query groups were used too. "
+        if claims.get("external_private") is True:
+            text += (
                 "Whoever supplied them declares them to be private, which nobody has checked here. "
                 "Whatever guarantee they have is outside this ledger, and the one above does not "
                 "cover them."
             )
         else:
-            words += "They were handed over as NOT private."
-        said.append(paragraph(words))
-    if claims.get("derived"):
-        said.append(
+            text += "Whoever supplied them declares them to be NOT private."
+        parts.append(paragraph(text))
+    if claims.get("derived_statistics"):
+        parts.append(
             paragraph(
-                "Statistics that follow from what was measured, and were matched at no cost: ",
-                "; ".join(claims["derived"]),
+                "Derived statistics, which follow from the measurements and cost nothing: ",
+                "; ".join(claims["derived_statistics"]),
             )
         )
-    return said
+    return parts

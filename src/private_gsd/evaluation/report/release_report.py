@@ -1,19 +1,19 @@
-"""The release report: what a release is, made of the release alone and as public as it is.
+"""The release report: what a release is, made of the release alone, to be published with it.
 
-Nothing but the files that ``Release.save`` hands on is opened: not the data, not the ledger, not
-``run.json``, which knows where these are.
+It opens only the files that ``Release.save`` copies: not the data, not the ledger, and not
+``run.json``, which says where these are.
 """
 
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from private_gsd.counting.exact import count
 from private_gsd.evaluation.metrics.column_bins import cells_of
-from private_gsd.evaluation.report.figures import Series, figure, ranked
+from private_gsd.evaluation.report.drawings import Series, figure, ranked
 from private_gsd.evaluation.report.page import (
     Section,
     folded,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.runs.release import Release
+    from private_gsd.runs.settings import RunSettings
     from private_gsd.schema import Schema
 
     Matrix = NDArray[np.float64]
@@ -43,45 +44,44 @@ MORE_GROUPS = 500
 
 
 def release_page(release: Release) -> str:
-    """The whole report, one page of HTML that needs nothing else."""
+    """The release report as one page of HTML that loads nothing."""
     schema, matrix = release.schema, release.matrix
     record, measurements = release.privacy, release.measurements()
-    settings = release.settings
     lead = paragraph(
         f"A synthetic table of {len(matrix):,} rows and {len(schema)} "
-        f"{'column' if len(schema) == 1 else 'columns'}, made by private-gsd. This page was made "
-        "of the release alone: it holds nothing of the data but what the release holds."
+        f"{'column' if len(schema) == 1 else 'columns'}, made by private-gsd. This report was made "
+        "from the release alone, and holds nothing of the sensitive data that the release does not."
     )
     sections = [
         Section("privacy", "Privacy", privacy_statement(record)),
         Section("measured", "What was measured, and how it fits", _fit(measurements, matrix)),
-        Section("columns", "The synthetic columns", _columns(schema, matrix)),
+        Section("columns", "Synthetic columns", _columns(schema, matrix)),
         Section("schema", "Schema", joined([schema_table(schema), _rules(schema, matrix)])),
-        Section("method", "How it was made", _method(settings)),
+        Section("method", "How it was made", _method(release.settings)),
     ]
     reasons = "; ".join(record["not_private_because"])
     alarm = f"NOT PRIVATE: {reasons}." if reasons else None
     foot = paragraph(f"private-gsd {version('private-gsd')}.")
-    return page(f"Release {release.name}", lead, sections, foot, alarm=alarm)
+    return page(f"Release report of {release.name}", lead, sections, foot, alarm=alarm)
 
 
 def _fit(measurements: Measurements | None, matrix: Matrix) -> Markup:
-    """The groups that were measured, their noise, and how far the table is from the answers."""
+    """The measured query groups, their noise, and how far the table is from the noisy answers."""
     if measurements is None:
         return paragraph("Nothing was measured.")
-    asked = measurements.workload
-    made = count(asked, matrix) / len(matrix)
-    starts, sizes = asked.offsets[:-1], asked.group_sizes
-    # Sums are shown as shares of what all rows could come to.
-    units = np.repeat(asked.units, sizes)
-    apart = (made - measurements.shares) / units
-    rms = np.sqrt(np.add.reduceat(apart**2, starts) / sizes)
-    noise = measurements.scales / measurements.n_records / asked.units
-    overall = float(np.sqrt(np.mean((apart * units) ** 2 / measurements.variances)))
+    workload = measurements.workload
+    synthetic = count(workload, matrix) / len(matrix)
+    starts, sizes = workload.offsets[:-1], workload.group_sizes
+    # Sums are shown as shares of the largest possible sum.
+    units = np.repeat(workload.units, sizes)
+    difference = (synthetic - measurements.shares) / units
+    rms = np.sqrt(np.add.reduceat(difference**2, starts) / sizes)
+    noise = measurements.scales / measurements.n_records / workload.units
+    overall = float(np.sqrt(np.mean((difference * units) ** 2 / measurements.variances)))
     order = np.argsort(-rms / noise, kind="stable").tolist()
-    names = {group: asked.describe(group) for group in order[:MORE_GROUPS]}
+    names = {group: workload.describe(group) for group in order[:MORE_GROUPS]}
     shown = order[:GROUPS]
-    label = "Groups that fit worst: the table's answers against the noisy ones"
+    label = "Query groups that fit worst: the table's answers against the noisy answers"
     drawing = ranked([names[group] for group in shown], rms[shown], noise[shown], label)
     rows = [
         (
@@ -98,21 +98,24 @@ def _fit(measurements: Measurements | None, matrix: Matrix) -> Markup:
     return joined(
         [
             paragraph(
-                f"{asked.size:,} counts in {asked.num_groups:,} groups were measured in a table of "
-                f"{about}{measurements.n_records:,} rows, each with noise of the standard deviation "
-                "given. The synthetic table was then searched for, to answer as they do. Its "
-                f"answers differ from the noisy ones by {overall:.2f} standard deviations of the "
-                "noise, as a root mean square. The true table would differ by about 1: a value "
-                "near 1 is what to hope for, a much larger one means that the table does not fit, "
-                "a much smaller one that it follows the noise."
+                f"{workload.size:,} counts in {workload.num_groups:,} query groups were measured "
+                f"in a table of {about}{measurements.n_records:,} records, each with noise of the "
+                "standard deviation given. The projection then looked for a synthetic table with "
+                "the same answers. Its answers differ from the noisy answers by "
+                f"{overall:.2f} standard deviations of the noise (root mean square). The true "
+                "table would differ by about 1: a value near 1 is good, a much larger value means "
+                "that the table does not fit, a much smaller value that it fits the noise."
             ),
             key(("synthetic", "root mean squared difference"), ("mark", "noise")),
             side_by_side([figure(drawing, Markup(f"<strong>{label}</strong>"))]),
             folded(
-                f"{len(rows):,} of {asked.num_groups:,} groups in a table",
+                f"{len(rows):,} of {workload.num_groups:,} query groups in a table",
                 wide_table(
                     "What was measured, the worst fit first",
-                    ("group", "counts", "noise, rows", "noise", "difference", "difference / noise"),
+                    (
+                        *("query group", "counts", "noise, rows", "noise"),
+                        *("difference", "difference / noise"),
+                    ),
                     rows,
                 ),
             ),
@@ -126,15 +129,15 @@ def _columns(schema: Schema, matrix: Matrix) -> Markup:
         values = matrix[:, place]
         cells = cells_of(column, [values])
         series = [Series("synthetic", "synthetic", cells.shares(values))]
-        words = column.kind
+        caption = column.kind
         if column.nullable:
-            words += f", null {np.isnan(values).mean():.1%}"
-        drawings.append(column_figure(column, cells.labels, series, words))
+            caption += f", null {np.isnan(values).mean():.1%}"
+        drawings.append(column_figure(column, cells.labels, series, caption))
     return joined(
         [
             paragraph(
-                "The share of the synthetic rows in each cell. These are not the real shares: "
-                "noise was added, and the table was fitted to many noisy answers at once."
+                "The share of the synthetic rows in each cell. These are not the real shares: the "
+                "table was fitted to many noisy answers at once."
             ),
             side_by_side(drawings),
         ]
@@ -155,12 +158,20 @@ def _rules(schema: Schema, matrix: Matrix) -> Markup:
     )
 
 
-def _method(settings: dict[str, object]) -> Markup:
-    names = ("mechanism", "epochs", "groups", "rows", "random_state", "neighbours", "conversion")
-    adaptive = settings.get("mechanism") == "adaptive"
+def _method(settings: RunSettings) -> Markup:
+    budget = settings.budget
     rows = [
-        (name.replace("_", " "), settings[name])
-        for name in names
-        if name in settings and (adaptive or name not in ("epochs", "groups"))
+        ("mechanism", _described(settings.mechanism.to_dict())),
+        ("projector", _described(settings.projector.to_dict())),
+        ("rows", settings.rows),
+        ("random state", settings.random_state),
+        ("neighbours", budget.neighbours),
+        ("conversion", budget.conversion),
     ]
     return wide_table("Settings", ("setting", "value"), rows, words=(1,))
+
+
+def _described(settings: dict[str, Any]) -> str:
+    """A mechanism or a projector: its name and its settings."""
+    listed = [f"{name.replace('_', ' ')} {value}" for name, value in settings.items()][1:]
+    return f"{settings['name']} ({', '.join(listed)})" if listed else str(settings["name"])

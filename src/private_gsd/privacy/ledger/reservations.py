@@ -14,15 +14,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from private_gsd.errors import BudgetError, LedgerError, NotCommittedError
+from private_gsd.privacy.accounts import check_line
 from private_gsd.privacy.budget import units_to_rho
 from private_gsd.privacy.ledger.chain import append, next_id
-from private_gsd.privacy.ledger.ledger import check_line, now
+from private_gsd.privacy.ledger.entries import (
+    add_charge,
+    charge_numbered,
+    now,
+    refusal,
+    require_account,
+    require_one_noise,
+)
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-    from private_gsd.privacy.ledger.ledger import Charge, Ledger
+    from private_gsd.privacy.accounts import Charge
+    from private_gsd.privacy.ledger.ledger import Ledger
 
 
 @dataclass(frozen=True)
@@ -53,13 +62,13 @@ class Reservation:
         """
         check_line(self.run, "a run")
         with self.ledger.transaction("IMMEDIATE") as connection:
-            account = self.ledger.find(connection, self.dataset)
-            self.ledger.require_one_noise(connection, self.dataset, seeded=seeded)
+            account = require_account(connection, self.ledger.path, self.dataset)
+            require_one_noise(connection, self.ledger.path, self.dataset, seeded=seeded)
             known = self._known(connection)
             if known is None and units <= account.remaining:
                 append(connection, "reservations", self.run, self.dataset, units, now())
         if known is None and units > account.remaining:
-            raise BudgetError(self.ledger.refusal(account, units))
+            raise BudgetError(refusal(self.ledger.path, account, units))
         if known is not None and known != (self.dataset, units):
             raise LedgerError(
                 f"{self.ledger.path}: run {self.run!r} began with another dataset or budget; its "
@@ -96,8 +105,9 @@ class Reservation:
                 )
             charge = self._charge(connection, step)
             if charge is None:
-                charge = self.ledger.insert(
+                charge = add_charge(
                     connection,
+                    self.ledger.path,
                     (self.dataset, f"{self.run} {step}", mechanism, groups, units),
                     self._unspent(connection),
                 )
@@ -199,7 +209,7 @@ class Reservation:
     def _charge(self, connection: sqlite3.Connection, step: str) -> Charge | None:
         query = "SELECT charge FROM steps WHERE run = ? AND step = ?"
         found = connection.execute(query, (self.run, step)).fetchone()
-        return None if found is None else self.ledger.numbered(connection, found[0])
+        return None if found is None else charge_numbered(connection, found[0])
 
     def _digest(self, connection: sqlite3.Connection, charge: int) -> str | None:
         query = "SELECT digest FROM commits WHERE charge = ?"

@@ -14,111 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from private_gsd.errors import LedgerError
-from private_gsd.privacy.budget import GAUSSIANS, INSECURE
 from private_gsd.privacy.ledger.chain import BrokenChainError, verify
+from private_gsd.privacy.ledger.ledger_tables import APPLICATION_ID, CREATE_TABLES, VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from private_gsd.privacy.ledger.chain import Link
 
-APPLICATION_ID = 0x4753444C  # "GSDL"
-VERSION = 6
 BUSY_SECONDS = 30.0
 # A ledger that is being made.
 _DRAFT = re.compile(r"\.private-gsd-[0-9a-f]{16}")
-
-_GROWS = "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
-
-
-def _only_grow(table: str, same: str) -> str:
-    """Triggers that refuse to change or remove a row, or to put one in the place of the same."""
-    # INSERT OR REPLACE removes rows without asking the triggers for DELETE, hence that for INSERT.
-    return f"""
-CREATE TRIGGER {table}_update BEFORE UPDATE ON {table} {_GROWS};
-CREATE TRIGGER {table}_delete BEFORE DELETE ON {table} {_GROWS};
-CREATE TRIGGER {table}_replace BEFORE INSERT ON {table}
-    WHEN EXISTS (SELECT 1 FROM {table} WHERE {same}) {_GROWS};"""
-
-
-def _schema() -> str:
-    """All that a ledger has before its first dataset."""
-    return f"""
-BEGIN;
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {VERSION};
-CREATE TABLE datasets (
-    name TEXT PRIMARY KEY NOT NULL CHECK (length(name) > 0),
-    units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units > 0),
-    delta REAL NOT NULL CHECK (delta > 0 AND delta < 1),
-    conversion TEXT NOT NULL CHECK (conversion IN ('zcdp', 'paper', 'gdp')),
-    neighbours TEXT NOT NULL CHECK (neighbours IN ('replace-one', 'add-remove')),
-    at TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE charges (
-    id INTEGER PRIMARY KEY CHECK (id > 0),
-    dataset TEXT NOT NULL REFERENCES datasets (name),
-    run TEXT NOT NULL,
-    at TEXT NOT NULL,
-    mechanism TEXT NOT NULL,
-    groups TEXT NOT NULL,
-    units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units > 0)
-);
-CREATE TABLE reservations (
-    run TEXT PRIMARY KEY NOT NULL,
-    dataset TEXT NOT NULL REFERENCES datasets (name),
-    units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units > 0),
-    at TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE cancellations (
-    run TEXT PRIMARY KEY NOT NULL REFERENCES reservations (run),
-    at TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE steps (
-    charge INTEGER PRIMARY KEY REFERENCES charges (id),
-    run TEXT NOT NULL REFERENCES reservations (run),
-    step TEXT NOT NULL,
-    UNIQUE (run, step)
-);
-CREATE TABLE attempts (
-    id INTEGER PRIMARY KEY CHECK (id > 0),
-    charge INTEGER NOT NULL REFERENCES charges (id),
-    attempt TEXT NOT NULL,
-    at TEXT NOT NULL
-);
-CREATE TABLE commits (
-    charge INTEGER PRIMARY KEY REFERENCES charges (id),
-    digest TEXT NOT NULL,
-    at TEXT NOT NULL
-);
-CREATE TABLE chain (
-    id INTEGER PRIMARY KEY CHECK (id > 0),
-    entry TEXT NOT NULL,
-    digest TEXT NOT NULL
-);
-{_only_grow("datasets", "name = NEW.name")}
-{_only_grow("charges", "id = NEW.id")}
-{_only_grow("reservations", "run = NEW.run")}
-{_only_grow("cancellations", "run = NEW.run")}
-{_only_grow("steps", "charge = NEW.charge OR (run = NEW.run AND step = NEW.step)")}
-{_only_grow("attempts", "id = NEW.id")}
-{_only_grow("commits", "charge = NEW.charge")}
-{_only_grow("chain", "id = NEW.id")}
-CREATE TRIGGER charges_total BEFORE INSERT ON charges
-    WHEN NEW.units > coalesce((SELECT units FROM datasets WHERE name = NEW.dataset), 0)
-        - coalesce((SELECT sum(units) FROM charges WHERE dataset = NEW.dataset), 0)
-    BEGIN SELECT RAISE(ABORT, 'over the total'); END;
-CREATE TRIGGER charges_gaussian BEFORE INSERT ON charges
-    WHEN NEW.mechanism NOT IN {GAUSSIANS}
-        AND EXISTS (SELECT 1 FROM datasets WHERE name = NEW.dataset AND conversion = 'gdp')
-    BEGIN SELECT RAISE(ABORT, 'not Gaussian'); END;
-CREATE TRIGGER charges_seeded BEFORE INSERT ON charges
-    WHEN EXISTS (SELECT 1 FROM charges WHERE dataset = NEW.dataset
-        AND (instr(mechanism, '{INSECURE}') > 0) <> (instr(NEW.mechanism, '{INSECURE}') > 0))
-    BEGIN SELECT RAISE(ABORT, 'seeded noise beside other noise'); END;
-COMMIT;
-"""
-
 
 DAMAGED = (
     "the ledger is damaged{}. Release nothing more of its datasets. Put back a copy from after the "
@@ -164,7 +70,7 @@ def create_file(file: Path, path: Path, fill: Callable[[sqlite3.Connection], Non
     try:
         with closing(_connect(draft, "mode=rwc")) as connection:
             _set_durable(connection)
-            connection.executescript(_schema())
+            connection.executescript(CREATE_TABLES)
             fill(connection)
         os.link(draft, file)
     except FileExistsError:
@@ -174,8 +80,8 @@ def create_file(file: Path, path: Path, fill: Callable[[sqlite3.Connection], Non
             _beside(draft, suffix).unlink(missing_ok=True)
 
 
-def check_kind(file: Path, path: Path) -> None:
-    """Refuse what is no ledger of ours, without changing it or leaving anything beside it."""
+def check_format(file: Path, path: Path) -> None:
+    """Refuse what is no ledger of this format; changes nothing, and leaves nothing beside it."""
     # Not by reading the file ourselves: closing it would drop the locks that SQLite may hold on it
     # in this process. "immutable" leaves a -journal alone, and the two numbers stand in the file
     # from its first moment. With "writable_schema", a file that is short because another process
@@ -313,13 +219,18 @@ def _objects(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
 def _own_objects() -> list[tuple[str, ...]]:
     """The tables and triggers of every ledger: one without its triggers is not trusted."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.executescript(_schema())
+        connection.executescript(CREATE_TABLES)
         return _objects(connection)
 
 
 @contextmanager
-def told(path: Path, after: str = "") -> Iterator[None]:
-    """Say in words what went wrong with a file."""
+def ledger_errors(path: Path, after: str = "") -> Iterator[None]:
+    """Raise what goes wrong with a file as a ``LedgerError`` that says what to do.
+
+    Args:
+        path: What the user calls the file.
+        after: What else the message says of trouble that ends a transaction.
+    """
     try:
         yield
     except (BrokenChainError, UnicodeDecodeError) as error:  # the latter in SQLite's own message

@@ -12,7 +12,6 @@ from private_gsd.projection.baselines.products import too_many_products
 from private_gsd.projection.baselines.settings import check_settings
 from private_gsd.projection.protocol import Projection, Projector, require_served
 from private_gsd.system.progress import Progress, ignore
-from private_gsd.workloads import Marginals
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +53,7 @@ class Mixing(Projector):
     def check(self, workload: Workload) -> None:
         """Refuse all but marginals."""
         gradients(self.name)
-        require_served(self.name, workload, (Marginals,))
+        require_served(self.name, workload, ("tables",))
 
     def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
         """Why there would be too many products."""

@@ -20,8 +20,7 @@ from private_gsd.projection.baselines.drawing import draw_places
 from private_gsd.projection.baselines.products import Layout, ProductQueries, product_answers
 from private_gsd.projection.protocol import Projection, checked, require_finite, require_served
 from private_gsd.projection.watch import Reason, Stopped, Watch
-from private_gsd.workloads import Marginals
-from private_gsd.workloads.tables import tables_asked
+from private_gsd.workloads.layout import tables_asked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,7 +67,7 @@ def fit_mixture(
         progress: Called with the progress.
     """
     rows, seed = checked(measurements, rows, seed)
-    require_served(name, measurements.workload, (Marginals,))
+    require_served(name, measurements.workload, ("tables",))
     watch = Watch(progress=progress, what="fitting", total=2 * iterations)
     tables = tables_asked(measurements.workload)
     atoms = Atoms.of(measurements.workload.schema, tables)

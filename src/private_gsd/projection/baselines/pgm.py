@@ -27,8 +27,7 @@ from private_gsd.projection.baselines.settings import check_settings
 from private_gsd.projection.protocol import Projection, Projector, checked, require_served
 from private_gsd.projection.watch import Reason, Stopped, Watch
 from private_gsd.system.progress import Progress, ignore
-from private_gsd.workloads import Marginals
-from private_gsd.workloads.tables import Asked, tables_asked
+from private_gsd.workloads.layout import Asked, tables_asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,7 +100,7 @@ class PGM(Projector):
     def check(self, workload: Workload) -> None:
         """Refuse all but marginals."""
         graphical_models(self.name)
-        require_served(self.name, workload, (Marginals,))
+        require_served(self.name, workload, ("tables",))
 
     def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:
         """Why the model would be too large."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from private_gsd.errors import WorkloadError
 from private_gsd.projection.atoms import Atoms
-from private_gsd.workloads.tables import tables_asked
+from private_gsd.workloads.layout import tables_asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from private_gsd.workloads import Workload
     from private_gsd.workloads.features import Feature
-    from private_gsd.workloads.tables import Asked
+    from private_gsd.workloads.layout import Asked
 
 # Products that are kept at a time, in numbers: with their gradients a few times as much.
 LARGEST = 2**29

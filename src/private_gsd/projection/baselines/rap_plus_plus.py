@@ -35,7 +35,6 @@ from private_gsd.projection.protocol import (
 )
 from private_gsd.projection.watch import Reason, Stopped, Watch
 from private_gsd.system.progress import Progress, ignore
-from private_gsd.workloads import Conjunctions, Halfspaces, Marginals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float64]
 
-SERVED = (Marginals, Conjunctions, Halfspaces)
+SERVED = ("tables", "conjunctions", "halfspaces")
 FIRST_TEMPERATURE = 2.0
 # Steps between two words about them.
 AT_ONCE = 25

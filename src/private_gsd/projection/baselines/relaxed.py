@@ -23,8 +23,7 @@ from private_gsd.projection.baselines.products import (
     too_many_products,
 )
 from private_gsd.schema import Discrete
-from private_gsd.workloads import Conjunctions, Halfspaces
-from private_gsd.workloads.tables import tables_asked
+from private_gsd.workloads.layout import QueryLayout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 
     from private_gsd.projection.baselines.optional import Gradients
     from private_gsd.workloads import Workload
+    from private_gsd.workloads.layout import ConjunctionQueries
 
     Matrix = NDArray[np.float64]
 
@@ -97,8 +97,9 @@ class Rows(NamedTuple):
 
 def too_many_queries(workload: Workload, points: int) -> str | None:
     """Why a workload has too many queries for so many relaxed rows, if it has."""
-    kinds = (Conjunctions, Halfspaces)
-    size = sum(int(each.group_sizes.sum()) for each in workload.families if isinstance(each, kinds))
+    layout = QueryLayout.of(workload.families)
+    size = sum(len(each.category) for each in layout.conjunctions)
+    size += sum(each.size for each in layout.halfspaces)
     if size * points > LARGEST:
         return f"{size:,} queries are too many for {points:,} relaxed rows at once"
     return too_many_products(workload, points)
@@ -132,7 +133,8 @@ class Relaxation:
             raise WorkloadError(reason)
         self._tools = tools
         self.schema = schema = workload.schema
-        tables = tables_asked(workload)
+        layout = QueryLayout.of(workload.families)
+        tables = layout.tables
         self._atoms = Atoms.of(schema, tables)
         self.shape = Shape(
             tuple(
@@ -149,17 +151,14 @@ class Relaxation:
         # Families come one by one as they are measured; each kind is asked all at once.
         conjunctions: dict[int, list[tuple[NDArray[Any], ...]]] = {}
         halfspaces: list[tuple[NDArray[Any], ...]] = []
-        first = 0
-        for family in workload.families:
-            size = int(family.group_sizes.sum())
-            numbers = np.arange(first, first + size)
-            if isinstance(family, Conjunctions):
-                kind = conjunctions.setdefault(family.numbers.shape[1], [])
-                kind.append((*self._thresholds(family), numbers))
-            elif isinstance(family, Halfspaces):
-                coefficients, thresholds = family.parameters(np.arange(size))
-                halfspaces.append((coefficients.T, thresholds, numbers))
-            first += size
+        for family in layout.conjunctions:
+            kind = conjunctions.setdefault(family.numbers.shape[1], [])
+            numbers = family.query + np.arange(len(family.category))
+            kind.append((*self._thresholds(family), numbers))
+        for each in layout.halfspaces:
+            numbers = np.arange(each.size)
+            coefficients, thresholds = each.parameters(numbers)
+            halfspaces.append((coefficients.T, thresholds, each.query + numbers))
         alike = [joined(parts) for parts in conjunctions.values()]
         halves = [joined(halfspaces)] if halfspaces else []
         products = ProductQueries(self._atoms, tables, points) if tables else None
@@ -188,7 +187,7 @@ class Relaxation:
         values = firsts if denominator == 0 else (firsts - 0.5) / denominator
         return np.asarray(self._unit(self._numeric.index(place), values))
 
-    def _thresholds(self, family: Conjunctions) -> tuple[NDArray[Any], ...]:
+    def _thresholds(self, family: ConjunctionQueries) -> tuple[NDArray[Any], ...]:
         """Of each query its value among all, its numeric columns, and what each is below."""
         value = self._starts[np.searchsorted(self._discrete, family.category)] + family.value
         numbers = np.searchsorted(self._numeric, family.numbers)

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from private_gsd.projection.genetic.config import GeneticSearch
     from private_gsd.projection.watch import Watch
     from private_gsd.workloads.features import Feature
-    from private_gsd.workloads.tables import Asked
+    from private_gsd.workloads.layout import Asked
 
     Shares = NDArray[np.float64]
 

@@ -21,7 +21,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from private_gsd.projection.atoms import Atoms
-from private_gsd.projection.layout import starts_of
+from private_gsd.workloads.starts import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from private_gsd.projection.watch import Watch
     from private_gsd.schema import Schema
     from private_gsd.workloads.features import Feature
-    from private_gsd.workloads.tables import Asked
+    from private_gsd.workloads.layout import Asked
 
     Array = NDArray[np.float64]
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.workloads import Marginals, Workload
-from private_gsd.workloads.tables import Marginal, tables_asked
+from private_gsd.workloads.layout import tables_asked
+from private_gsd.workloads.marginals import Marginal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.workloads.features import Feature
-    from private_gsd.workloads.tables import Asked
+    from private_gsd.workloads.layout import Asked
 
     Shares = NDArray[np.float64]
     Features = tuple[Feature, ...]
@@ -31,16 +32,13 @@ LARGEST_SHARE = 1e6
 
 def has_marginals(workload: Workload) -> bool:
     """Whether a workload has any marginals."""
-    return any(isinstance(family, Marginals) for family in workload.families)
+    return any(family.marginals for family in workload.families)
 
 
 def queries_of_marginals(workload: Workload) -> NDArray[np.bool_]:
     """For every query, whether it belongs to a marginal."""
     return np.concatenate(
-        [
-            np.full(family.group_sizes.sum(), isinstance(family, Marginals))
-            for family in workload.families
-        ]
+        [np.full(family.size, bool(family.marginals)) for family in workload.families]
     )
 
 
@@ -48,11 +46,11 @@ def marginals_alone(measured: Measurements) -> Measurements:
     """The measurements of the marginals alone, with a schema without rules."""
     families = measured.workload.families
     groups = np.concatenate(
-        [np.full(len(family.group_sizes), isinstance(family, Marginals)) for family in families]
+        [np.full(len(family.group_sizes), bool(family.marginals)) for family in families]
     )
     schema = replace(measured.workload.schema, constraints=())
     largest = LARGEST_SHARE * float(measured.n_records)
-    marginals = [each for f in families if isinstance(f, Marginals) for each in f.groups]
+    marginals = [each for family in families for each in family.marginals]
     return Measurements(
         Workload(schema, (Marginals(schema, marginals),)),
         np.clip(measured.counts[queries_of_marginals(measured.workload)], -largest, largest),

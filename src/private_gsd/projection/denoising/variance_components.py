@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.measurements.measurements import Measurements
-    from private_gsd.workloads.tables import Asked
+    from private_gsd.workloads.layout import Asked
 
     Shares = NDArray[np.float64]
 

@@ -53,7 +53,7 @@ class FunctionSearch:
         self._watch = watch
         self._workspace = objective.workspace()
         self._queries = np.concatenate(
-            [first + np.arange(len(family.tests)) for family, first in objective.functions]
+            [each.query + np.arange(each.size) for each in objective.functions]
         )
         self._weights = objective.share_weights[self._queries]
         self.generation = 0
@@ -142,9 +142,7 @@ class FunctionSearch:
 
     def _met(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         """For each row and function, whether the row satisfies the function."""
-        return np.concatenate(
-            [family.met(values) for family, _ in self._objective.functions], axis=1
-        )
+        return np.concatenate([each.met(values) for each in self._objective.functions], axis=1)
 
     def _score(
         self,

@@ -1,0 +1,65 @@
+"""Query errors: how far the exact counts of two tables are apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from private_gsd.counting.exact import ExactCounts, exact_counts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from private_gsd.workloads import Workload
+
+
+@dataclass(frozen=True)
+class QueryErrors:
+    """How far the counts of two tables are apart, as shares of their rows.
+
+    Attributes:
+        max: The largest difference.
+        mean: The mean difference.
+        rms: The root of the mean squared difference.
+    """
+
+    max: float
+    mean: float
+    rms: float
+
+
+def query_errors(workload: Workload, one: Any, other: Any, **options: Any) -> QueryErrors:
+    """Compare two tables on a workload. Both are read exactly: the result is as sensitive as they.
+
+    Args:
+        workload: The queries.
+        one: A table, or its ``ExactCounts`` of this workload.
+        other: Another table, or its ``ExactCounts``.
+        options: As for ``exact_counts``.
+    """
+    shares = []
+    for table in (one, other):
+        exact = (
+            table if isinstance(table, ExactCounts) else exact_counts(workload, table, **options)
+        )
+        if exact.workload is not workload:
+            raise ValueError("these exact counts belong to another workload")
+        shares.append(exact.counts / exact.n_records)
+    return share_errors(*shares)
+
+
+def errors_of(exact: ExactCounts, shares: NDArray[np.float64]) -> QueryErrors:
+    """How far shares are from exact counts; as sensitive as these."""
+    return share_errors(exact.counts / exact.n_records, shares)
+
+
+def share_errors(one: NDArray[np.float64], other: NDArray[np.float64]) -> QueryErrors:
+    """The errors between two vectors of shares."""
+    difference = np.abs(one - other)
+    return QueryErrors(
+        max=float(difference.max()),
+        mean=float(difference.mean()),
+        rms=float(np.sqrt(np.mean(difference**2))),
+    )

@@ -1,0 +1,94 @@
+"""Accounts: the total budget of a dataset, what is spent and reserved of it, and its charges."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+
+from private_gsd.errors import LedgerError
+from private_gsd.privacy.budget import RhoBudget, check_neighbours, epsilon_of, units_to_rho
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What was taken from a dataset's budget, once and for ever.
+
+    Attributes:
+        id: The number of the charge in its ledger, growing.
+        dataset: The dataset whose budget was charged.
+        run: The run that paid.
+        at: The moment of the charge: ISO 8601, UTC, to the microsecond.
+        mechanism: The noise that was paid for ("discrete gaussian", "noisy top-k").
+        groups: What was measured, in words.
+        units: The amount, in units of 2^-52 of ρ.
+    """
+
+    id: int
+    dataset: str
+    run: str
+    at: str
+    mechanism: str
+    groups: tuple[str, ...]
+    units: int
+
+    @property
+    def rho(self) -> float:
+        """The amount as ρ."""
+        return units_to_rho(self.units)
+
+
+@dataclass(frozen=True)
+class Account:
+    """A dataset's budget, and how much of it is spent and reserved.
+
+    Attributes:
+        dataset: The name of the dataset.
+        budget: The total.
+        neighbours: The neighbouring relation of the guarantee.
+        spent: The sum of all charges, in units of 2^-52 of ρ.
+        reserved: What is reserved for runs that have not spent it yet, in units.
+    """
+
+    dataset: str
+    budget: RhoBudget
+    neighbours: str
+    spent: int = 0
+    reserved: int = 0
+
+    def __post_init__(self) -> None:
+        check_line(self.dataset, "a dataset's name")
+        check_neighbours(self.neighbours)
+
+    @property
+    def remaining(self) -> int:
+        """What may still be charged or reserved, in units."""
+        return self.budget.units - self.spent - self.reserved
+
+    @property
+    def epsilon_spent(self) -> float:
+        """The ε that all charges convert to, at the budget's δ; accounting, and no guarantee."""
+        return self.epsilon_of(self.spent)
+
+    def epsilon_of(self, units: int) -> float:
+        """The ε of an amount, at the budget's δ."""
+        return epsilon_of(units_to_rho(units), self.budget.delta, self.budget.conversion)
+
+    @property
+    def terms(self) -> str:
+        """What can never change, in words."""
+        budget = self.budget
+        return (
+            f"rho {budget.rho!r} (epsilon {budget.epsilon:.6g} at delta {budget.delta!r}, "
+            f"{budget.conversion} conversion) and {self.neighbours} neighbours"
+        )
+
+
+def check_line(text: object, what: str) -> None:
+    """Refuse what could not be stored and shown as one line of text, or looks like another one."""
+    if not isinstance(text, str) or not text.strip() or not text.isprintable():
+        raise LedgerError(f"{what} must be a line of text, not {text!r}")
+    if text != text.strip() or not unicodedata.is_normalized("NFC", text):
+        raise LedgerError(
+            f"{what} must not begin or end with a space, nor be spelled with loose accents: "
+            f"{text!r} would pass for another one"
+        )

@@ -1,0 +1,187 @@
+"""Selection: the query groups that a synthetic table answers worst, by noisy top-k.
+
+Each function pays first, and draws noise after.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from private_gsd.errors import BudgetError
+from private_gsd.privacy.measuring import MAX_RECORDS, noise_name, require_public_schema
+from private_gsd.privacy.noise import selection_scale
+from private_gsd.workloads.checks import group_numbers, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from private_gsd.counting.exact import ExactCounts
+    from private_gsd.privacy.accountant import Accountant
+    from private_gsd.privacy.noise import NoiseSource
+    from private_gsd.workloads import Neighbours
+
+# Distances and penalties end here, and weights: their product is exact in 64 bits.
+LARGEST_DISTANCE = 2**40
+LARGEST_WEIGHT = 2**20
+
+
+class Selection(NamedTuple):
+    """Selected groups, and whether the noise of the selection is private."""
+
+    groups: tuple[int, ...]
+    private: bool
+
+
+def select_groups(
+    exact: ExactCounts,
+    answers: NDArray[np.float64],
+    n_records: int,
+    candidates: Sequence[int],
+    k: int,
+    units: int,
+    *,
+    accountant: Accountant,
+    noise: NoiseSource,
+    neighbours: Neighbours = "replace-one",
+) -> Selection:
+    """Select the k groups that a synthetic table answers worst, by noisy top-k.
+
+    The score of a group is its largest error, ``max |count - round(n_records · answer)|``. One
+    record that is added, removed or replaced moves a count by at most one, and so the score.
+
+    Args:
+        exact: The exact counts.
+        answers: The answers of the synthetic table to all queries, as fractions of its rows.
+        n_records: The number of records, public or measured.
+        candidates: The groups to select from.
+        k: The number of groups to select.
+        units: The budget of the whole selection.
+        accountant: Charged before any noise is drawn.
+        noise: The source of noise.
+        neighbours: The neighbouring relation.
+    """
+    # All of this before the charge, and the answers most of all: the sensitivity of a score is one
+    # because they are fractions, and rounding n_records times them cannot overflow.
+    require_public_schema(exact, noise)
+    candidates, k, expected = _selectable(exact, answers, n_records, candidates, k)
+    scale = selection_scale(units, k)
+    accountant.charge(
+        units, noise_name("noisy top-k", noise), [f"{k} of {len(candidates):,} groups"], neighbours
+    )
+    errors = np.abs(exact.counts - expected)
+    scores = np.maximum.reduceat(errors, exact.workload.offsets[:-1])
+    chosen = noise.top_k(scores[list(candidates)], k, scale)
+    return Selection(tuple(int(candidates[place]) for place in chosen), noise.private)
+
+
+def select_by_distance(
+    exact: ExactCounts,
+    answers: NDArray[np.float64],
+    n_records: int,
+    candidates: Sequence[int],
+    k: int,
+    units: int,
+    *,
+    weights: Sequence[int] | None = None,
+    penalties: Sequence[float] | None = None,
+    accountant: Accountant,
+    noise: NoiseSource,
+    neighbours: Neighbours = "replace-one",
+) -> Selection:
+    """Select the k groups whose answers are farthest from a synthetic table's, by noisy top-k.
+
+    The score of group r is ``w_r · (d_r - p_r)``. The L1 distance over the queries of the group is
+    ``d_r = Σ |count - round(n_records · answer)|``; ``w_r`` is a public weight and ``p_r`` a public
+    penalty, such as the distance that noise alone would leave. Weights are whole and penalties are
+    rounded, so that scores are whole numbers, and exact.
+
+    Its sensitivity. Weights, penalties, answers and ``n_records`` are the same for neighbouring
+    datasets, and nothing else is rounded. By the triangle inequality d_r moves by no more than
+    ``Σ |change of a count|``. Changes of counts are whole numbers z, for which |z| <= z²: that sum
+    is at most the *squared* L2 sensitivity of the group's counts, s_r, which the workload knows
+    exactly. (One table of a marginal with more than one cell: replacing one record takes one
+    from a cell and adds one to another, 2; adding or removing one record, 1. A group of several
+    tables, the levels of a tree, has the sum over them.) To cut d_r off at a public number moves
+    nothing further apart. So a score moves by at most w_r · s_r, and no score of any candidate by
+    more than the largest of these, which is the sensitivity (in the largest norm) that the noise is
+    for. It may move up for one group and down for another; OpenDP's bound, ``selection_scale``,
+    allows for it.
+
+    Args:
+        exact: The exact counts.
+        answers: The answers of the synthetic table to all queries, as fractions of its rows.
+        n_records: The number of records, public or measured.
+        candidates: The groups to select from.
+        k: The number of groups to select.
+        units: The budget of the whole selection.
+        weights: For each candidate, a public weight, a whole number of at least 1; 1 by default.
+        penalties: For each candidate, a public distance of at least 0; 0 by default.
+        accountant: Charged before any noise is drawn.
+        noise: The source of noise.
+        neighbours: The neighbouring relation, which sets the sensitivity.
+    """
+    # All of this before the charge, as above.
+    require_public_schema(exact, noise)
+    candidates, k, expected = _selectable(exact, answers, n_records, candidates, k)
+    weighed, taken = _public(len(candidates), weights, penalties)
+    squares = exact.workload.squared_sensitivities(neighbours)[candidates]
+    # What no neighbour can change (a table of one cell) is treated as if one could.
+    bounds = [
+        weight * max(1, math.ceil(square))
+        for weight, square in zip(weighed.tolist(), squares.tolist(), strict=True)
+    ]
+    scale = selection_scale(units, k, max(bounds))
+    accountant.charge(
+        units,
+        noise_name("noisy top-k by distance", noise),
+        [f"{k} of {len(candidates):,} groups"],
+        neighbours,
+    )
+    # No cell is farther apart than the cut, so that no sum of them overflows.
+    errors = np.minimum(np.abs(exact.counts - expected), LARGEST_DISTANCE // 4)
+    distances = np.add.reduceat(errors, exact.workload.offsets[:-1])[candidates]
+    beyond: NDArray[np.int64] = np.minimum(distances, LARGEST_DISTANCE) - taken
+    chosen = noise.top_k(weighed * beyond, k, scale)
+    return Selection(tuple(int(candidates[place]) for place in chosen), noise.private)
+
+
+def _selectable(
+    exact: ExactCounts,
+    answers: NDArray[np.float64],
+    n_records: int,
+    candidates: Sequence[int],
+    k: int,
+) -> tuple[list[int], int, NDArray[np.int64]]:
+    """The checked candidates and their number to select, and the counts that the answers mean."""
+    numbers: list[int] = group_numbers(candidates, exact.workload.num_groups).tolist()
+    if (exact.workload.units != 1).any():
+        raise BudgetError(
+            "the adaptive mechanism selects by errors of counts, and cannot select sums; measure "
+            "them one-shot"
+        )
+    k = whole("k", k, 1, len(numbers))
+    n_records = whole("n_records", n_records, 1, MAX_RECORDS)
+    answers = np.asarray(answers, dtype=np.float64)
+    if answers.shape != exact.counts.shape or not ((answers >= 0) & (answers <= 1)).all():
+        raise BudgetError("answers must be one number from 0 to 1 for every query")
+    return numbers, k, np.rint(answers * n_records).astype(np.int64)
+
+
+def _public(
+    number: int, weights: Sequence[int] | None, penalties: Sequence[float] | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Weights and penalties of so many candidates, in whole numbers that cannot overflow."""
+    weighed = [1] * number if weights is None else list(weights)
+    taken = np.zeros(number) if penalties is None else np.asarray(penalties, dtype=np.float64)
+    if len(weighed) != number or taken.shape != (number,):
+        raise BudgetError(f"{number:,} candidates need as many weights and penalties")
+    checked = [whole("a weight", weight, 1, LARGEST_WEIGHT) for weight in weighed]
+    if not (taken >= 0).all():  # also not a number
+        raise BudgetError("penalties must be numbers of at least 0")
+    cut = np.rint(np.minimum(taken, LARGEST_DISTANCE)).astype(np.int64)
+    return np.array(checked, dtype=np.int64), cut

@@ -1,0 +1,199 @@
+"""The layout: the queries of a workload, by the kernels and projectors that can take them.
+
+Families add their queries here; see ``Family.lay_out``. Queries and groups are numbered as in the
+workload.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from private_gsd.errors import WorkloadError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from private_gsd.sql.expressions import Truth
+    from private_gsd.workloads.family import Family
+    from private_gsd.workloads.features import Feature
+    from private_gsd.workloads.sums import Part
+    from private_gsd.workloads.workload import Workload
+
+    Parameters = Callable[[NDArray[np.int64]], tuple[NDArray[np.float32], NDArray[np.float32]]]
+    Met = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
+
+
+class Asked(NamedTuple):
+    """One table of a marginal: its features, its group, and the number of its first query."""
+
+    features: tuple[Feature, ...]
+    group: int
+    query: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of cells of each feature."""
+        return tuple(feature.size for feature in self.features)
+
+    @property
+    def size(self) -> int:
+        """The number of its cells."""
+        return math.prod(self.shape)
+
+    def of(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Its cells among the counts, or the shares, of all queries; a view."""
+        return counts[self.query : self.query + self.size].reshape(self.shape)
+
+
+class ConjunctionQueries(NamedTuple):
+    """Conjunctions; see ``Conjunctions`` for the arrays.
+
+    Attributes:
+        query: The number of the first.
+        category: For each query, the position of its discrete column.
+        value: For each query, the code of the value.
+        numbers: For each query, the positions of its numeric columns.
+        thresholds: For each of these columns, the number that its value must be less than.
+    """
+
+    query: int
+    category: NDArray[np.int64]
+    value: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+    thresholds: NDArray[np.float64]
+
+
+class HalfspaceQueries(NamedTuple):
+    """Halfspaces over the one-hot encoding of all columns.
+
+    Attributes:
+        query: The number of the first.
+        size: The number of halfspaces.
+        parameters: Gives coefficients (dimensions x queries) and thresholds of some of them.
+    """
+
+    query: int
+    size: int
+    parameters: Parameters
+
+
+class SumQuery(NamedTuple):
+    """One sum.
+
+    Attributes:
+        query: Its number.
+        parts: What is summed up.
+        truths: For each part, its condition.
+    """
+
+    query: int
+    parts: tuple[Part, ...]
+    truths: tuple[Truth, ...]
+
+
+class FunctionQueries(NamedTuple):
+    """Queries without a kernel.
+
+    Attributes:
+        query: The number of the first.
+        size: The number of queries.
+        met: Says for each row and each query whether the row meets it.
+    """
+
+    query: int
+    size: int
+    met: Met
+
+
+class QueryLayout:
+    """The queries of some families.
+
+    Attributes:
+        size: The number of queries so far.
+        tables: Tables of marginals.
+        conjunctions: Conjunctions, family by family.
+        halfspaces: Halfspaces, family by family.
+        conditions: Conditions on a row, each with the number of its query.
+        sums: Sums.
+        functions: Queries without a kernel, family by family.
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._first_group = 0
+        self.tables: list[Asked] = []
+        self.conjunctions: list[ConjunctionQueries] = []
+        self.halfspaces: list[HalfspaceQueries] = []
+        self.conditions: list[tuple[int, Truth]] = []
+        self.sums: list[SumQuery] = []
+        self.functions: list[FunctionQueries] = []
+
+    @classmethod
+    def of(cls, families: Iterable[Family]) -> QueryLayout:
+        """The layout of families one after the other."""
+        layout = cls()
+        for family in families:
+            end = layout.size + family.size
+            family.lay_out(layout)
+            if layout.size != end:
+                raise WorkloadError(f"{family.name} must lay out each of their queries once")
+            layout._first_group += len(family.group_sizes)
+        return layout
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Which of the attributes hold queries."""
+        names = ("tables", "conjunctions", "halfspaces", "conditions", "sums", "functions")
+        return frozenset(name for name in names if getattr(self, name))
+
+    def add_table(self, features: tuple[Feature, ...], group: int) -> None:
+        """A table of a marginal: its cells are the next queries, the last feature's fastest.
+
+        Args:
+            features: The features.
+            group: The group within its family.
+        """
+        self.tables.append(Asked(features, self._first_group + group, self.size))
+        self.size += self.tables[-1].size
+
+    def add_conjunctions(
+        self,
+        category: NDArray[np.int64],
+        value: NDArray[np.int64],
+        numbers: NDArray[np.int64],
+        thresholds: NDArray[np.float64],
+    ) -> None:
+        """Conjunctions: the next queries."""
+        found = ConjunctionQueries(self.size, category, value, numbers, thresholds)
+        self.conjunctions.append(found)
+        self.size += len(category)
+
+    def add_halfspaces(self, parameters: Parameters, size: int) -> None:
+        """Halfspaces: the next queries."""
+        self.halfspaces.append(HalfspaceQueries(self.size, size, parameters))
+        self.size += size
+
+    def add_conditions(self, truths: Sequence[Truth]) -> None:
+        """Conditions: the next queries, one each."""
+        self.conditions += enumerate(truths, self.size)
+        self.size += len(truths)
+
+    def add_sum(self, parts: Sequence[Part], truths: Sequence[Truth]) -> None:
+        """A sum: the next query."""
+        self.sums.append(SumQuery(self.size, tuple(parts), tuple(truths)))
+        self.size += 1
+
+    def add_functions(self, met: Met, size: int) -> None:
+        """Queries without a kernel: the next ones."""
+        self.functions.append(FunctionQueries(self.size, size, met))
+        self.size += size
+
+
+def tables_asked(workload: Workload) -> list[Asked]:
+    """The tables of all marginals in a workload."""
+    return QueryLayout.of(workload.families).tables

@@ -1,0 +1,45 @@
+"""Drawings of nothing are drawings, and every drawing has a text alternative."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from private_gsd.evaluation.report.drawings import (
+    Series,
+    bars,
+    heat_map,
+    histogram,
+    intervals,
+    power_curves,
+    ranked,
+)
+from private_gsd.system.markup import Markup
+
+ZERO = Series("real", "real", np.zeros(1))
+
+
+@pytest.mark.parametrize(
+    ("drawing", "spoken"),
+    [
+        (bars(["a"], [ZERO], "bars"), "real, largest first: a 0.0%"),
+        (histogram(["null"], [ZERO], "nulls"), "real, largest first: null 0.0%"),
+        (histogram(["any"], [ZERO, ZERO], "one bin"), "real, largest first: any 0.0%"),
+        (heat_map(["a"], np.eye(1), 1.0, "one column"), "There is one column only"),
+        (ranked(["a"], np.zeros(1), np.full(1, np.nan), "groups"), "a: 0.00%"),
+        (intervals(["a"], [(0.5, 0.4, 0.6)], 0.5, "attacks"), "a: 0.500, from 0.400 to 0.600"),
+        (power_curves([0, 0.1, 1], [("one row", "x", [0, 0.12, 1])], "power"), "at most 12.0%"),
+    ],
+)
+def test_drawings_have_a_text_alternative(drawing: Markup, spoken: str) -> None:
+    assert drawing.startswith("<svg ")
+    assert spoken in drawing.split('aria-label="')[1].split('"')[0]
+    assert "nan" not in drawing
+
+
+def test_rare_labels_share_a_bar() -> None:
+    labels = [f"label {number}" for number in range(30)]
+    drawing = bars(labels, [Series("real", "real", np.arange(30.0) / 435)], "bars")
+    assert "19 others" in drawing
+    assert ">label 29<" in drawing
+    assert ">label 0<" not in drawing
