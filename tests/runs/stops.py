@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.privacy.budget import Conversion, RhoBudget
-from private_gsd.privacy.measuring import NoisyTotal
+from private_gsd.privacy.measuring import NoisyRecordCount
 from private_gsd.privacy.noise import InsecureSeededNoise
 from private_gsd.runs.checkpoint import MemoryCheckpoint
 
@@ -121,7 +121,7 @@ class SavedCheckpoint(MemoryCheckpoint):
         """Of what is saved."""
         return self.digests[kind]
 
-    def save_n_records(self, total: NoisyTotal, commit: Any) -> None:
+    def save_n_records(self, total: NoisyRecordCount, commit: Any) -> None:
         """Save the number of records."""
         self._save("n_records", total, super().save_n_records, commit)
 
