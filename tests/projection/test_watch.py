@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import pytest
 
 from private_gsd.errors import ProjectionError
-from private_gsd.projection import watch as watching
 from private_gsd.projection.watch import Slices, Stopped, Watch
 
 
@@ -66,7 +66,7 @@ def test_progress_that_returns_true_stops() -> None:
 
 def test_compilation_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     times = itertools.count()
-    monkeypatch.setattr(watching.time, "perf_counter", lambda: float(next(times)))
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(times)))
     watch = Watch()  # at 0
     with watch.compiling():  # from 1 to 2
         pass
