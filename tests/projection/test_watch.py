@@ -32,7 +32,7 @@ def test_progress_is_what_is_done_of_how_much() -> None:
 
 
 def test_work_of_another_name_has_no_total(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("private_gsd.projection.watch.REPORT_SECONDS", 0.0)
     reports: list[tuple[str, float, float | None]] = []
     watch = Watch(progress=lambda *each: reports.append(each), total=5)
     watch.report(0, "denoising")

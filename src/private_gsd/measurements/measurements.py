@@ -160,7 +160,7 @@ class Measurements:
         cls,
         schema: Schema,
         n_records: int,
-        evidence: Iterable[tuple[Sequence[str], Any, float]],
+        marginals: Iterable[tuple[Sequence[str], Any, float]],
         *,
         private: bool,
         neighbours: Neighbours = "replace-one",
@@ -170,13 +170,13 @@ class Measurements:
         Args:
             schema: The public schema.
             n_records: The number of records of the table they come from.
-            evidence: For each marginal its columns (discrete ones), its noisy counts in the order
+            marginals: For each marginal its columns (discrete ones), its noisy counts in the order
                 of the columns' values (nulls last), and the standard deviation of its noise.
             private: Whether they are, which nobody checks; their guarantee is outside our ledger.
             neighbours: Which tables count as neighbours.
         """
         parts = []
-        for columns, values, sigma in evidence:
+        for columns, values, sigma in marginals:
             workload = categorical_marginals(schema, sets=[columns])
             counts = np.asarray(values, dtype=np.float64).ravel()
             if counts.size != workload.size:
