@@ -127,12 +127,7 @@ RIGHT = re.compile(r"chow_liu_forests?|log_lifts")
 
 # What is left, by file, and leaves by being renamed: nothing is added here.
 REMAINING: dict[str, str] = {
-    "cli/console.py": "tell",
-    "cli/demo.py": "asked tell",
     "cli/evaluate.py": "tell",
-    "cli/options.py": "Derived Evidence Groups Totals asked workload_asked",
-    "cli/plan.py": "asked groups",
-    "cli/synthesize.py": "derived evidence groups tell totals",
     "evaluation/evaluate.py": "Tell _not_told asked tell told",
     "evaluation/metrics/query_errors.py": "asked",
     "evaluation/report/release_report.py": "asked",
@@ -168,7 +163,6 @@ REMAINING: dict[str, str] = {
     "projection/genetic/config.py": "callback",
     "projection/genetic/coordinate_search.py": "_rooms _sweep_together room",
     "projection/genetic/evolve.py": "callback",
-    "projection/objective.py": "asked",
     "projection/protocol.py": "callback limited",
     "projection/watch.py": "Callback _callback callback",
     "runs/checkpoint.py": "kept",
@@ -195,11 +189,10 @@ REMAINING_CLASSES: set[str] = {
     "Candidates: kernels/algorithm_1.py mechanisms/steps.py",
     "Line: evaluation/result.py measurements/marginal_estimates.py",
     "Part: projection/baselines/products.py workloads/sums.py",
-    "Plan: mechanisms/base.py workloads/tables.py",
     "Progress: projection/watch.py system/progress.py",
     "Rows: evaluation/rows.py projection/baselines/relaxed.py workloads/functions.py",
     "Shape: evaluation/metrics/associations.py projection/baselines/relaxed.py",
-    "Table: data/sources/frames.py mechanisms/steps.py projection/layout.py",
+    "Table: data/sources/frames.py mechanisms/steps.py",
     "Tables: evaluation/result.py kernels/marginals.py",
     "Task: evaluation/metrics/machine_learning.py mechanisms/base.py",
 }
@@ -210,17 +203,7 @@ REMAINING_LONG: set[str] = {
     "synthesis/sweep.py",
     "synthesis/synthesizer.py",
 }
-REMAINING_ISINSTANCE: set[str] = {
-    "measurements/derived_statistics.py",
-    "measurements/marginal_estimates.py",
-    "mechanisms/candidates.py",
-    "mechanisms/forecast.py",
-    "mechanisms/one_shot.py",
-    "projection/baselines/relaxed.py",
-    "projection/denoising/denoise.py",
-    "projection/objective.py",
-    "projection/protocol.py",
-}
+REMAINING_ISINSTANCE: set[str] = set()
 REMAINING_IN_MANUAL: dict[str, str] = {
     "baselines.md": "errors projection",
     "privacy.md": "errors measurements privacy",

@@ -112,11 +112,11 @@ class _LookAtExternal:
             except GsdError:
                 return False
             one, other = found, self.true
-            return (one.counts.tolist(), one.scales.tolist(), one.rows, one.private) == (
-                *(other.counts.tolist(), other.scales.tolist(), other.rows, other.private),
+            return (one.counts.tolist(), one.scales.tolist(), one.n_records, one.private) == (
+                *(other.counts.tolist(), other.scales.tolist(), other.n_records, other.private),
             )
 
         words = ["synthesize", "people.csv", "--schema", "schema.toml", "--epsilon", "1"]
-        words += ["-o", "out.csv", "--delta", "1e-6", "--evidence", "measured", *QUICK]
+        words += ["-o", "out.csv", "--delta", "1e-6", "--external", "measured", *QUICK]
         looked.take(command(words, place), same, "synthesize")
         return looked

@@ -218,7 +218,7 @@ def directions_of(
     """
     queries = _joined([np.arange(each.size) + each.query for each in families], np.int64)
     parameters = [each.parameters(np.arange(each.size)) for each in families]
-    kinds = np.array([isinstance(column, Discrete) for column in schema])
+    discrete = np.array([isinstance(column, Discrete) for column in schema])
     bounds = np.array([column.bounds for column in schema])
     sizes = [
         (len(column.values) if isinstance(column, Discrete) else 1) + column.nullable
@@ -231,7 +231,7 @@ def directions_of(
         ),
         thresholds=_joined([each[1] for each in parameters], np.float32),
         weights=weights[queries].astype(np.float32),
-        order=np.argsort(~kinds, kind="stable"),
+        order=np.argsort(~discrete, kind="stable"),
         begins=starts_of(sizes)[:-1],
         lows=bounds[:, 0].copy(),  # a view of one column has another type than one of several
         spans=bounds[:, 1] - bounds[:, 0],
