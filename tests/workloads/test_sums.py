@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from private_gsd import GeneticSearch, Measurements, datasets, evolve, workloads
 from private_gsd.counting.exact import count, exact_counts
 from private_gsd.errors import BudgetError, WorkloadError
-from private_gsd.kernels.batches import make_edits, score_edits
+from private_gsd.kernels.batches import score_edits
 from private_gsd.mechanisms import Adaptive, OneShot, Task
 from private_gsd.mechanisms.base import noise_scales
 from private_gsd.privacy.budget import RhoBudget
@@ -23,6 +23,7 @@ from private_gsd.workloads import Sums, Workload, sums
 from private_gsd.workloads.serialisation import dump_workload, load_workload
 from private_gsd.workloads.specs import workload_of
 from private_gsd.workloads.sums import STEPS, Part
+from tests.kernels.making import make_edits
 from tests.sql.people import SCHEMA
 from tests.sql.test_rules import rows_of
 from tests.workloads.random_sql import predicates_of
