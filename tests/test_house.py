@@ -171,7 +171,6 @@ REMAINING: dict[str, str] = {
         "asked held keep_epochs keep_measurements keep_table keep_total measurable"
     ),
     "synthesis/synthesizer.py": "_keep keep_folder",
-    "workloads/tables.py": "Asked tables_asked",
 }
 REMAINING_OPTIONS: set[str] = set()
 REMAINING_HEADINGS: set[str] = {
@@ -185,7 +184,6 @@ REMAINING_MODULES: set[str] = {
     "projection/baselines/settings.py runs/settings.py",
 }
 REMAINING_CLASSES: set[str] = {
-    "Asked: projection/baselines/rap_plus_plus.py workloads/tables.py",
     "Candidates: kernels/algorithm_1.py mechanisms/steps.py",
     "Line: evaluation/result.py measurements/marginal_estimates.py",
     "Part: projection/baselines/products.py workloads/sums.py",

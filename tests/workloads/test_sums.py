@@ -102,23 +102,10 @@ def test_edits_of_sums_are_scored_exactly() -> None:
         before = objective.loss(state)
         delta = np.zeros((1, 1))
         here = np.array([row])
-        score_edits(
-            objective.problem,
-            state,
-            here,
-            column,
-            np.array([[value]]),
-            delta,
-            objective.workspace(),
-        )
-        change = make_edits(
-            objective.problem,
-            state,
-            here,
-            np.array([column]),
-            np.array([value]),
-            objective.workspace(),
-        )
+        problem, workspace = objective.problem, objective.workspace()
+        score_edits(problem, state, here, column, np.array([[value]]), delta, workspace)
+        columns, values = np.array([column]), np.array([value])
+        change = make_edits(problem, state, here, columns, values, workspace)
         assert change == pytest.approx(delta[0, 0], rel=1e-9, abs=1e-6)
         np.testing.assert_array_equal(state.counts, objective.state(state.values).counts)
         assert objective.loss(state) - before == pytest.approx(change, rel=1e-6, abs=1e-3)
