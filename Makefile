@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help install demo test lint format bench experiments clean
+.PHONY: help install demo test coverage lint format bench experiments clean
 
 help:
 	@echo "make demo    show what private-gsd does, on simulated data"
 	@echo "make test    lint, type-check and test everything"
-	@echo "make install set up .venv for development (the two above do it themselves)"
+	@echo "make coverage test everything, and print which branches no test takes"
+	@echo "make install set up .venv for development (all others do it themselves)"
 	@echo "make format  format the code and sort its imports"
 	@echo "make bench   run the benchmarks"
 	@echo "make experiments DATA=FILE.csv  the paper's figures and tables (an hour); QUICK=1 for a look"
@@ -46,6 +47,9 @@ lint: install
 test: lint
 	@$(BIN)/python -m pytest --numprocesses 2
 
+coverage: install
+	@$(BIN)/python -m pytest --numprocesses 2 --cov --cov-report=term
+
 format: install
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
@@ -65,5 +69,5 @@ experiments: install
 	@$(BIN)/python -m experiments all --data $(DATA) --out $(RESULTS) $(if $(QUICK),--quick)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .import_linter_cache demo
 	find . -name __pycache__ -prune -exec rm -rf {} +

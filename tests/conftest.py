@@ -42,6 +42,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # of 60,000 numbers took 19 ms instead of 0.03. NumPy reads this when it is imported.
 os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 
+# Commands write lines as wide as this, whoever runs the tests.
+os.environ["COLUMNS"] = "100"
+
 # What JAX compiles is kept for the next test and the next run. JAX reads this when it is imported.
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent.parent / ".pytest_cache/jax")
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
@@ -115,18 +118,3 @@ def _unsynced() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
         yield
-
-
-@pytest.fixture(autouse=True)
-def _undenoised(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Releases that are ten times as fast: only tests marked ``denoised`` ask how good they are.
-
-    Programs that run by themselves are as users have them.
-    """
-    from private_gsd import GeneticSearch
-
-    def quick(**settings: Any) -> GeneticSearch:
-        return GeneticSearch(**{**settings, "denoise": False})
-
-    if request.node.get_closest_marker("denoised") is None:
-        monkeypatch.setattr("private_gsd.projection.projectors.GeneticSearch", quick)

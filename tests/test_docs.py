@@ -14,7 +14,7 @@ import pyarrow.csv
 import pytest
 
 from private_gsd import Schema, datasets
-from tests.cli.test_cli import run
+from tests.cli.running import run
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]

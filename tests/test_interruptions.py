@@ -170,7 +170,6 @@ def test_every_kind_of_search_says_that_it_was_interrupted(
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-@pytest.mark.denoised
 def test_while_answers_are_denoised(monkeypatch: pytest.MonkeyPatch) -> None:
     """At each of its reports, and where a callback stops the search at the same time."""
     known = measured(categorical_marginals(SCHEMA, 2))

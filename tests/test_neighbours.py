@@ -16,7 +16,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +28,19 @@ from private_gsd.evaluation import release_page
 from private_gsd.privacy.noise import SecureNoise
 from private_gsd.runs import runner
 from private_gsd.workloads.specs import workload_of
+from tests import fitting
 from tests.neighbours.doors import (
     COMMON,
     DOORS,
     KEPT,
     READING,
+    SETTINGS,
     Look,
     Visit,
     command,
     created,
     files,
-    synthesizer,
+    fitted,
     visited,
 )
 from tests.neighbours.frames import Place, csv_file, typed
@@ -119,8 +120,7 @@ def test_processes_look_alike(visit: Callable[..., Visit]) -> None:
         here = visit(rows)
         created(here)
         path = csv_file(rows, here.place)
-        quick = [*COMMON, "--projector", "gsd:denoise=false"]
-        words = ["--kill", "synthesize", path.name, *quick, *KEPT]
+        words = ["--kill", "synthesize", path.name, *COMMON, *KEPT]
         killed = _process(here.folder, "1", *words)
         assert killed["code"] == str(-signal.SIGKILL), killed
         left = files(here, path)
@@ -150,7 +150,7 @@ def _process(folder: Path, *words: str) -> dict[str, str]:
 # External measurements that are not private
 
 
-def _outside(rows: Rows, private: bool) -> gsd.Measurements:
+def _external(rows: Rows, private: bool) -> gsd.Measurements:
     """Exact counts, as somebody might have them who does not care."""
     workload = workload_of(SCHEMA, ["categorical:2"])
     exact = gsd.exact_counts(workload, typed(rows).select(SCHEMA.names))
@@ -170,13 +170,14 @@ def test_what_others_measured_makes_a_release_private_or_not(
     """The release of either table says what it is, and why, wherever it is looked at."""
     here = visit(rows)
     created(here)
-    evidence = _outside(rows, private)
-    evidence.save(here.folder / "others")
+    others = _external(rows, private)
+    others.save(here.folder / "others")
     table = typed(rows).select(SCHEMA.names)
-    release = synthesizer(here, evidence=[evidence]).fit(table).release
+    knowledge = gsd.Knowledge(external_measurements=[others])
+    release = fitted(here, table, knowledge=knowledge).release_
     record = release.privacy
     csv_file(rows, here.place)
-    words = ["synthesize", "table.csv", *COMMON, *KEPT[:2], *KEPT[4:], "--evidence", "others"]
+    words = ["synthesize", "table.csv", *COMMON, *KEPT[:2], *KEPT[4:], "--external", "others"]
     said = command(here, *words, "-o", "out.csv")
     told = command(here, *words, "-o", "again.csv", "--json")
     page = command(here, "report", "release", "-o", "page.html")
@@ -204,15 +205,15 @@ def test_what_others_measured_makes_a_release_private_or_not(
 
 
 def test_a_plan_needs_a_public_number_of_rows(visit: Callable[..., Visit]) -> None:
-    asked = partial(synthesizer, ledger=None, release=None)
+    synth = fitting.synthesizer(SCHEMA, 1.0, **SETTINGS, **ADD_REMOVE)
     for rows in (BASE, BASE[1:]):
         here = visit(rows, ADD_REMOVE)
-        with pytest.raises(GsdError, match="expected_rows"):
-            asked(here).plan(typed(rows).select(SCHEMA.names))
+        with pytest.raises(GsdError, match="expected_records"):
+            synth.plan(typed(rows).select(SCHEMA.names))
         path = csv_file(rows, here.place)
         refused = command(here, "plan", path.name, *COMMON, *here.options)
         assert refused["exit code"] not in ("0", "1"), refused
-        assert "--expected-rows" in refused["stderr"]
+        assert "--expected-records" in refused["stderr"]
         for number in ("59", "60"):
             assert number not in refused["stdout"] + refused["stderr"]
 
@@ -222,11 +223,11 @@ def test_a_plan_for_a_public_number_of_rows(visit: Callable[..., Visit]) -> None
     seen = []
     for rows in (BASE, BASE[1:]):
         here = visit(rows, ADD_REMOVE)
-        synth: Any = synthesizer(here, ledger=None, release=None)
-        forecast = synth.plan(typed(rows), expected_rows=1000)
+        synth = fitting.synthesizer(SCHEMA, 1.0, **SETTINGS, **ADD_REMOVE)
+        forecast = synth.plan(typed(rows), expected_records=1000)
         words = ["plan", csv_file(rows, here.place).name, *COMMON, *here.options]
-        said = command(here, *words, "--expected-rows", "1000")
-        told = command(here, *words, "--expected-rows", "1000", "--json")
+        said = command(here, *words, "--expected-records", "1000")
+        told = command(here, *words, "--expected-records", "1000", "--json")
         assert said["exit code"] == told["exit code"] == "0", said
         seen.append(observe([forecast.document(), forecast._repr_html_(), said, told]))
     assert first_difference(seen[0], seen[1]) is None

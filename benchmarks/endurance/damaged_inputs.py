@@ -117,6 +117,6 @@ class _LookAtExternal:
             )
 
         words = ["synthesize", "people.csv", "--schema", "schema.toml", "--epsilon", "1"]
-        words += ["-o", "out.csv", "--delta", "1e-6", "--evidence", "measured", *QUICK]
+        words += ["-o", "out.csv", "--delta", "1e-6", "--external", "measured", *QUICK]
         looked.take(command(words, place), same, "synthesize")
         return looked

@@ -48,7 +48,7 @@ def _files(release: Path) -> tuple[str, ...]:
 COMMANDS: dict[str, tuple[str, ...]] = {
     "report": ("report", "release", "-o", "report.html", "--force"),
     "sample": ("sample", "release", "-o", "sample.csv", "--force"),
-    "resume": ("resume", "release", "-o", "resumed.csv", "--force", "--data", "people.csv"),
+    "resume": ("resume", "release", "-o", "resumed.csv", "--force", "people.csv"),
     "sample again": ("sample", "release", "-o", "sample.csv", "--force"),
 }
 

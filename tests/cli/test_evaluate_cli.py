@@ -10,7 +10,7 @@ import pyarrow.csv
 import pytest
 
 from private_gsd import datasets
-from tests.cli.test_cli import run
+from tests.cli.running import run
 
 NAMES = ["sex", "age", "marital", "citizen", "tenure"]
 

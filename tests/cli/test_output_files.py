@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import os
 import tempfile
 from dataclasses import replace
@@ -29,7 +30,7 @@ from private_gsd import (
     open_source,
 )
 from private_gsd.cli.output_files import OutputFile
-from private_gsd.errors import SchemaError
+from private_gsd.errors import GsdError, SchemaError
 from tests.strategies import columns, encoded_values
 
 # Any text at all: empty, of blanks, of quotes and line breaks, or like a null.
@@ -214,3 +215,27 @@ def test_a_name_that_is_not_utf8_can_be_written_to(tmp_path: Path, ending: bytes
     assert [each.name.encode("utf-8", "surrogateescape") for each in tmp_path.iterdir()] == [
         b"caf\xe9" + ending
     ]
+
+
+def test_an_output_that_appears_meanwhile(tmp_path: Path) -> None:
+    """It is not replaced, and the release is kept."""
+    target = OutputFile(tmp_path / "o.csv", force=False)
+    target.check({})
+    target.path.write_text("somebody's")
+    with pytest.raises(GsdError, match="exists already"):
+        target.write("rows")
+    assert target.path.read_text() == "somebody's"
+    OutputFile(target.path, force=True).write("rows")
+    assert target.path.read_text() != "somebody's"
+    assert sorted(path.name for path in tmp_path.iterdir() if "o.csv" in path.name) == ["o.csv"]
+
+
+def test_a_disk_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    OutputFile(tmp_path / "o.csv", force=False).write("rows")
+    assert (tmp_path / "o.csv").exists()
+    with pytest.raises(GsdError, match="exists already"):
+        OutputFile(tmp_path / "o.csv", force=False).write("rows")

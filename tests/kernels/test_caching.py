@@ -66,7 +66,7 @@ def test_a_package_in_a_read_only_place(tmp_path: Path) -> None:
     """Without a home, too: it says its version, and compiles for itself what it needs."""
     tree = copied(tmp_path)
     before = read_only(tree)
-    shown = python("-m", "private_gsd", "--version", before=before, PYTHONPATH=str(tree))
+    shown = python("-m", "private_gsd.cli", "--version", before=before, PYTHONPATH=str(tree))
     assert shown == f"private-gsd {private_gsd.__version__}"
     assert python("-c", RUN, before=before, PYTHONPATH=str(tree)) == "[0, 1, 2, 3, 4, 5] 0"
     assert not list(tree.rglob("*.kernel"))

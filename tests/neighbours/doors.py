@@ -22,15 +22,16 @@ import pyarrow as pa
 import typer
 
 import private_gsd as gsd
-from private_gsd.cli import console, main
+from private_gsd.cli import main
 from private_gsd.evaluation import release_page
 from private_gsd.measurements.measurements import measure
 from private_gsd.privacy.accountant import LocalAccountant
 from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
-from private_gsd.runs.runner import Runner
+from private_gsd.runs import runner
 from private_gsd.synthesis.smartnoise import GsdSynthesizer
 from private_gsd.workloads.specs import workload_of
+from tests import fitting
 from tests.neighbours import standing_in
 from tests.neighbours.frames import (
     KINDS,
@@ -45,7 +46,12 @@ from tests.neighbours.observing import Seen, observe
 from tests.neighbours.tables import SCHEMA, Rows
 
 SPECS = ["categorical:1", "tree:1:2"]
-SETTINGS: dict[str, Any] = {"workload": SPECS, "rows": 25, "threads": 1}
+SETTINGS: dict[str, Any] = {
+    "workload": SPECS,
+    "rows": 25,
+    "threads": 1,
+    "projector": fitting.QUICK,
+}
 GIVEN = pa.table({"city": ["York", "Ely", "Rye"], "age": [31, None, 64]})
 CONDITION = "age < 60 OR age IS NULL"
 
@@ -56,7 +62,7 @@ class Visit:
 
     Attributes:
         rows: The table.
-        settings: What the pair of tables needs of ``Synthesizer``.
+        settings: What the pair of tables needs of a budget and of ``fit``.
         place: Where files go, and engines are.
     """
 
@@ -72,7 +78,11 @@ class Visit:
     @property
     def options(self) -> list[str]:
         """The settings, as the command line has them."""
-        return [word for name, value in self.settings.items() for word in (f"--{name}", str(value))]
+        return [
+            word
+            for name, value in self.settings.items()
+            for word in (f"--{name.replace('_', '-')}", str(value))
+        ]
 
 
 Look = Callable[[Visit], Any]
@@ -123,18 +133,17 @@ def created(visit: Visit, conversion: str = "gdp") -> None:
     path.write_bytes(ledgers[relation, conversion])
 
 
-def synthesizer(visit: Visit, **settings: Any) -> gsd.Synthesizer:
-    """A synthesizer that charges a ledger."""
-    folder = visit.folder / "release"
-    given = {"ledger": visit.folder / "ledger.db", "release": folder, **SETTINGS, **visit.settings}
-    return gsd.Synthesizer(SCHEMA, 1.0, **{**given, **settings})
+def fitted(visit: Visit, data: Any, **settings: Any) -> gsd.Synthesizer:
+    """A synthesizer that was fitted, and charged a ledger."""
+    given = {"ledger": visit.folder / "ledger.db", "release": visit.folder / "release"}
+    return fitting.fitted(SCHEMA, 1.0, data, **{**given, **SETTINGS, **visit.settings, **settings})
 
 
 def results(synth: gsd.Synthesizer, visit: Visit) -> dict[str, Any]:
     """What a fitted synthesizer has to show."""
     return {
         **settings_of(synth),
-        "release": synth.release,
+        "release": synth.release_,
         "sample": synth.sample(),
         "where": synth.sample(5, where=CONDITION),
         "given": synth.sample_given(GIVEN),
@@ -144,12 +153,12 @@ def results(synth: gsd.Synthesizer, visit: Visit) -> dict[str, Any]:
 
 def pages(synth: gsd.Synthesizer, visit: Visit) -> dict[str, Any]:
     """What is handed on of a release."""
-    synth.release.save(visit.folder / "saved")
+    synth.release_.save(visit.folder / "saved")
     return {
         **results(synth, visit),
         "few": synth.sample(7),
         "many": synth.sample(60),
-        "page": release_page(synth.release),
+        "page": release_page(synth.release_),
         "saved": visit.folder / "saved",
     }
 
@@ -170,14 +179,13 @@ def _written(value: Any) -> Any:
 def python(kind: Kind, visit: Visit, **settings: Any) -> Any:
     """Fit and sample."""
     created(visit)
-    synth = synthesizer(visit, **settings)
-    synth.fit(kind(visit.rows, visit.place))
-    return results(synth, visit)
+    return results(fitted(visit, kind(visit.rows, visit.place), **settings), visit)
 
 
 def plan(visit: Visit, **settings: Any) -> Any:
     """What would be measured."""
-    synth = synthesizer(visit, ledger=None, release=None, **settings)
+    terms = {name: value for name, value in visit.settings.items() if name != "on_invalid"}
+    synth = fitting.synthesizer(SCHEMA, 1.0, **{**SETTINGS, **terms, **settings})
 
     def planned() -> Any:
         forecast = synth.plan(KINDS["arrow"](visit.rows, visit.place))
@@ -190,17 +198,18 @@ def mechanism(name: str, visit: Visit) -> Any:
     """A mechanism that selects."""
     created(visit, "zcdp")
     specs = ["categorical:2"] if name == "layered" else SPECS
-    synth = synthesizer(visit, mechanism=name, epochs=2, workload=specs)
-    synth.fit(KINDS["pandas"](visit.rows, visit.place))
-    return pages(synth, visit)
+    chosen = gsd.Adaptive(epochs=2) if name == "adaptive" else name
+    data = KINDS["pandas"](visit.rows, visit.place)
+    return pages(fitted(visit, data, mechanism=chosen, workload=specs), visit)
 
 
 def defaults(visit: Visit) -> Any:
     """What is asked, and the delta, where nobody says; in a folder that is not kept."""
-    synth = gsd.Synthesizer(SCHEMA, 1.0, rows=25, **visit.settings)
-    synth.fit(KINDS["polars"](visit.rows, visit.place))
-    names = [repr(synth.release), synth.release._repr_html_()]
-    return [settings_of(synth), names, synth.release.save(visit.folder / "saved"), synth.sample()]
+    data = KINDS["polars"](visit.rows, visit.place)
+    synth = fitting.fitted(SCHEMA, 1.0, data, rows=25, **visit.settings)
+    release = synth.release_
+    names = [repr(release), release._repr_html_()]
+    return [settings_of(synth), names, release.save(visit.folder / "saved"), synth.sample()]
 
 
 def external(visit: Visit) -> Any:
@@ -209,7 +218,8 @@ def external(visit: Visit) -> Any:
     groups = workload.num_groups
     counts, scales = np.full(workload.size, 10.0), np.full(groups, 2.0)
     known = gsd.Measurements(workload, counts, scales, 90, ("",) * groups, private=True)
-    return python(KINDS["pandas"], visit, evidence=[known])
+    knowledge = gsd.Knowledge(external_measurements=[known])
+    return python(KINDS["pandas"], visit, knowledge=knowledge)
 
 
 def smartnoise(visit: Visit) -> Any:
@@ -222,7 +232,7 @@ def smartnoise(visit: Visit) -> Any:
         categorical_columns=["city", "member"],
         continuous_columns=["age"],
     )
-    return [frame, adapter.sample(5), repr(adapter), adapter.synthesizer.release]
+    return [frame, adapter.sample(5), repr(adapter), adapter.synthesizer.release_]
 
 
 def sweep(visit: Visit) -> Any:
@@ -231,8 +241,8 @@ def sweep(visit: Visit) -> Any:
     on_invalid = visit.settings.get("on_invalid", "error")
     runs = gsd.Sweep(SCHEMA, typed_pandas(visit), SPECS, delta=1e-6, on_invalid=on_invalid)
     settings: list[dict[str, Any]] = [
-        {"rows": 25, "denoise": False},
-        {"rows": 25, "denoise": False, "mechanism": "adaptive", "epochs": 2},
+        {"rows": 25, "projector": fitting.QUICK},
+        {"rows": 25, "projector": fitting.QUICK, "mechanism": gsd.Adaptive(epochs=2)},
     ]
     with Ledger(visit.folder / "ledger.db", create=False) as ledger:
         made = runs.run([0.5, 1.0], settings=settings, ledger=ledger, n_jobs=1)
@@ -284,7 +294,7 @@ def _die(*words: Any, **named: Any) -> Any:
 @contextmanager
 def killed(where: str) -> Iterator[None]:
     """A run that ends before it searches, or before it draws any noise."""
-    owner: Any = Runner if where == "_project" else standing_in.EqualNoise
+    owner: Any = runner if where == "project" else standing_in.EqualNoise
     with mock.patch.object(owner, where, _die):
         try:
             yield
@@ -299,7 +309,7 @@ def resumed(where: str, visit: Visit) -> Any:
     created(visit)
     path = csv_file(visit.rows, visit.place)
     with killed(where):
-        synthesizer(visit).fit(path)
+        fitted(visit, path)
     left = observe(visit.folder / "release")
     synth = gsd.Synthesizer.resume(visit.folder / "release", threads=1)
     return {"left": left, **pages(synth, visit)}
@@ -319,6 +329,7 @@ def resumed_by_command(where: str, visit: Visit) -> Any:
 # The command line
 
 COMMON = ["--schema", "schema.toml", "--epsilon", "1", "--rows", "25"]
+COMMON += ["--projector", fitting.QUICK]
 COMMON += [word for spec in SPECS for word in ("--workload", spec)]
 KEPT = ["--ledger", "ledger.db", "--release", "release", "--dataset", "table"]
 
@@ -335,8 +346,6 @@ def command(visit: Visit, *words: str | Path) -> dict[str, str]:
         redirect_stdout(out),
         redirect_stderr(err),
         mock.patch.object(sys, "argv", ["private-gsd", *map(str, words)]),
-        mock.patch.object(console.out, "_width", 100),
-        mock.patch.object(console.err, "_width", 100),
         mock.patch.object(typer.main, "get_command", _commands),
     ):
         try:
@@ -435,7 +444,7 @@ WORKING: dict[str, Look] = {
         for name in ("layered", "adaptive", "mst", "aim")
     },
     "python, killed before the noise": partial(resumed, "gaussian"),
-    "python, killed before the search": partial(resumed, "_project"),
+    "python, killed before the search": partial(resumed, "project"),
     "functions": functions,
     "sweep": sweep,
     "command line, plan": planned_by_command,
@@ -444,6 +453,6 @@ WORKING: dict[str, Look] = {
     "command line, postgres": commands_on_a_server,
     "command line, release": commands_on_a_release,
     "command line, killed before the noise": partial(resumed_by_command, "gaussian"),
-    "command line, killed before the search": partial(resumed_by_command, "_project"),
+    "command line, killed before the search": partial(resumed_by_command, "project"),
 }
 DOORS = READING | WORKING

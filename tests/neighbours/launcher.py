@@ -15,7 +15,7 @@ from typing import Any
 from unittest import mock
 
 from private_gsd.cli import main
-from private_gsd.runs.runner import Runner
+from private_gsd.runs import runner
 from tests.neighbours.standing_in import everything_equal
 
 
@@ -25,9 +25,9 @@ def _die(*words: Any, **named: Any) -> Any:
 
 if __name__ == "__main__":
     number, *words = sys.argv[1:]
-    project = Runner._project
+    project: Any = runner.project
     if words[0] == "--kill":
         words, project = words[1:], _die
     sys.argv = ["private-gsd", *words]
-    with everything_equal(int(number)), mock.patch.object(Runner, "_project", project):
+    with everything_equal(int(number)), mock.patch.object(runner, "project", project):
         main()

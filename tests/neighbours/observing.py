@@ -42,6 +42,8 @@ def observe(value: Any) -> Seen:
     if isinstance(value, str):
         # But for where an object lies in memory; and markup is seen as a text.
         return re.sub(r" at 0x[0-9a-f]+", " at …", str.__str__(value))
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes {hashlib.sha256(value).hexdigest()}"
     if isinstance(value, PLAIN):
         return f"{type(value).__name__} {value!r}"
     if isinstance(value, Path):

@@ -70,7 +70,7 @@ class Pair:
         name: What is different.
         one: A table.
         other: The other.
-        settings: Of ``Synthesizer``.
+        settings: Of the budget and of ``fit``.
         counts: Whether exact counts of the two differ.
         everywhere: Whether it goes through all doors, and not only those that read tables.
     """

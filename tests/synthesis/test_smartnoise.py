@@ -1,14 +1,14 @@
-"""The SmartNoise-shaped adapter: the same calls, with a public schema."""
+"""The adapter with SmartNoise's interface: the same calls, with a public schema."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from private_gsd import datasets
-from private_gsd.errors import SchemaError
+from private_gsd import Budget, Ledger, SchemaError, datasets
 from private_gsd.synthesis.smartnoise import GsdSynthesizer
 
 SCHEMA = datasets.census_schema().select(["sex", "marital", "age", "income"])
@@ -21,13 +21,25 @@ COLUMNS: dict[str, Any] = {
 
 
 def test_it_fits_and_samples() -> None:
-    synth = GsdSynthesizer(epsilon=1.0, schema=SCHEMA, rows=50)
+    synth = GsdSynthesizer(epsilon=1.0, schema=SCHEMA, rows=50, projector="gsd:denoise=false")
     frame = synth.fit_sample(FRAME, **COLUMNS, preprocessor_eps=0.0)
     assert isinstance(frame, pd.DataFrame)
     assert list(frame.columns) == list(FRAME.columns)
     assert len(frame) == 50
     assert len(synth.sample(120)) == 120
-    assert synth.synthesizer.release.privacy["private"]
+    assert synth.synthesizer.release_.privacy["private"]
+
+
+def test_budget_and_options_reach_the_synthesizer(tmp_path: Path) -> None:
+    synth = GsdSynthesizer(
+        0.5, schema=SCHEMA, delta=1e-6, neighbours="add-remove", rows=20, mechanism="mst"
+    )
+    assert synth.synthesizer.budget == Budget(0.5, 1e-6, "add-remove")
+    synth.fit(FRAME, ledger=tmp_path / "ledger.db", create_ledger=True)
+    with Ledger(tmp_path / "ledger.db", read_only=True) as ledger:
+        account = ledger.account("table")
+    assert account.neighbours == "add-remove"
+    assert account.epsilon_spent == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import sys
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,8 +29,10 @@ COMMANDS = {
     "resume": "Resume a run that was killed. Nothing is spent twice.",
     "sample": "Draw rows from the synthetic table of a release. Nothing is spent.",
     "report": "Write the release report: a page about a release, as public as the release.",
-    "evaluate": "Compare a release with the real table. The evaluation report is confidential.",
-    "ledger": "Show, create and amend budgets of datasets, and what was spent of them.",
+    "evaluate": (
+        "Compare a synthetic table with the real one. The evaluation report is confidential."
+    ),
+    "ledger": "State budgets of datasets; show what was spent.",
 }
 
 
@@ -46,6 +49,7 @@ class Commands(TyperGroup):
         return name, None if name is None else loaded(name), rest
 
 
+@cache
 def loaded(name: str) -> Any:
     """A command, from its module."""
     module = importlib.import_module(f"private_gsd.cli.{name}")

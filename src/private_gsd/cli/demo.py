@@ -172,15 +172,15 @@ def _beside(data: Path, synthetic: Path, measured: Measurements) -> Table:
     with duckdb.connect() as connection:
         connection.register("census", pyarrow.parquet.read_table(data))
         connection.execute("CREATE TABLE synthetic AS FROM read_csv(?)", [str(synthetic)])
-        for asked in SHOWN:
+        for condition in SHOWN:
             counts = []
             for name in ("census", "synthetic"):
-                sql = f"SELECT count(*) FILTER (WHERE {asked}) / count(*) FROM {name}"
+                sql = f"SELECT count(*) FILTER (WHERE {condition}) / count(*) FROM {name}"
                 [(share,)] = connection.sql(sql).fetchall()
                 counts.append(f"{share * measured.n_records:,.0f}")
-            place = places.get(asked)
+            place = places.get(condition)
             noisy = "–" if place is None else f"{measured.counts[place]:,.0f}"
-            table.add_row(f"   {asked}", counts[0], noisy, counts[1])
+            table.add_row(f"   {condition}", counts[0], noisy, counts[1])
     return table
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def trouble_told() -> Iterator[None]:
+def orderly_end() -> Iterator[None]:
     """Say how to resume after trouble; Ctrl-C, SIGTERM and SIGHUP end a run in order."""
 
     def end(number: int, _: object) -> None:

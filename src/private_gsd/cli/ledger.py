@@ -11,42 +11,65 @@ from rich.markup import escape
 from rich.table import Table
 
 from private_gsd.cli import console
+from private_gsd.cli.options import OUTPUT, PRIVACY
 from private_gsd.privacy.budget import Conversion, RhoBudget, units_to_rho
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.privacy.ledger.reservations import Reservation, open_reservations
 from private_gsd.privacy.record import at_most
+from private_gsd.workloads.family import Neighbours
 
 if TYPE_CHECKING:
     from private_gsd.privacy.accounts import Account, Charge
 
-app = typer.Typer(no_args_is_help=True, help="Budgets of datasets, and what was spent of them.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="State budgets of datasets; show what was spent.",
+)
 
 BAR_WIDTH = 10
 GROUPS_SHOWN = 3
 
 LedgerArgument = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")]
+DatasetOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", rich_help_panel=PRIVACY, help="The name of the dataset in the ledger."
+    ),
+]
 
 
 @app.command()
 def create(
     ledger_file: LedgerArgument,
-    dataset: Annotated[str, typer.Option(help="The name of the dataset.")],
+    dataset: DatasetOption,
     epsilon: Annotated[
-        float, typer.Option(help="The total that may ever be spent on the dataset.")
+        float,
+        typer.Option(
+            rich_help_panel=PRIVACY,
+            help="The ε of all that may ever be spent on the dataset.",
+        ),
     ],
     delta: Annotated[
-        float, typer.Option(help="The delta of the total; well below 1 / number of records.")
+        float,
+        typer.Option(
+            rich_help_panel=PRIVACY,
+            help="The δ of the total, well below 1 / (number of records).",
+        ),
     ],
     conversion: Annotated[
         Conversion | None,
         typer.Option(
-            help="The conversion from rho, which is spent, to epsilon: 'gdp' (by default) takes "
-            "the least noise, for the mechanisms one-shot and layered; 'zcdp' is for all."
+            rich_help_panel=PRIVACY,
+            help="The conversion from (ε, δ) to ρ. 'gdp', the default, takes the least noise, for "
+            "the mechanisms one-shot and layered; 'zcdp' is for all mechanisms.",
         ),
     ] = None,
     neighbours: Annotated[
-        Literal["replace-one", "add-remove"],
-        typer.Option(help="The neighbouring relation: a record is replaced, or added or removed."),
+        Neighbours,
+        typer.Option(
+            rich_help_panel=PRIVACY,
+            help="The neighbouring relation, which is what the privacy of a record means.",
+        ),
     ] = "replace-one",
 ) -> None:
     """Give a dataset its budget, in a new ledger or one that exists. It cannot be changed later."""
@@ -73,10 +96,18 @@ def create(
 def show(
     ledger_file: LedgerArgument,
     dataset: Annotated[
-        str | None, typer.Option(help="The name of the one dataset to show.")
+        str | None,
+        typer.Option(
+            metavar="NAME", rich_help_panel=PRIVACY, help="The dataset to show. By default all."
+        ),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print privacy records, to be published.")
+        bool,
+        typer.Option(
+            "--json",
+            rich_help_panel=OUTPUT,
+            help="Print the privacy records, which may be published, as one JSON document.",
+        ),
     ] = False,
 ) -> None:
     """Show what was spent, on what, and what remains. Nothing is written."""
@@ -120,7 +151,7 @@ def show(
 def cancel(
     ledger_file: LedgerArgument,
     run: Annotated[str, typer.Argument(metavar="RUN", help="The name of the run.")],
-    dataset: Annotated[str, typer.Option(help="The name of the dataset.")],
+    dataset: DatasetOption,
 ) -> None:
     """Cancel what is reserved for a run that will not be resumed. What it spent stays spent."""
     with Ledger(ledger_file, create=False) as ledger:

@@ -99,16 +99,6 @@ OptionalTableFile = Annotated[
         help="The file of the synthetic table: .csv or .parquet.",
     ),
 ]
-HtmlFile = Annotated[
-    Path,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        rich_help_panel=OUTPUT,
-        help="The file of the report: .html.",
-    ),
-]
 Force = Annotated[
     bool,
     typer.Option("--force", rich_help_panel=OUTPUT, help="Replace the output if it exists."),

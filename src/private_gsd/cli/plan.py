@@ -76,15 +76,15 @@ def plan(
 
 def show(forecast: Forecast, every: bool) -> None:
     """The forecast, to look at."""
-    asked, budget = forecast.workload, forecast.budget
+    workload, budget = forecast.workload, forecast.budget
 
     def say(words: str) -> None:
         console.out.print(words, soft_wrap=True)
 
     about = "about " if forecast.guessed else ""
     say(
-        f"{about}{forecast.n_records:,} records, {asked.size:,} queries in {asked.num_groups:,} "
-        f"groups, {forecast.mechanism.name}"
+        f"{about}{forecast.n_records:,} records, {workload.size:,} queries in "
+        f"{workload.num_groups:,} groups, {forecast.mechanism.name}"
     )
     say(
         f"rho = {budget.rho:.4g} (epsilon = {budget.epsilon:.4g} at delta = {budget.delta:.4g}), "

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from private_gsd.cli import console, options
-from private_gsd.cli.handover import hand_over, trouble_told
+from private_gsd.cli.handover import hand_over, orderly_end
 from private_gsd.cli.options import PRIVACY, SYNTHESIS
 from private_gsd.cli.output_files import OutputFile
 from private_gsd.runs.run_folder import RunFolder
@@ -57,7 +57,7 @@ def resume(
         target.check(
             {"the ledger": ledger or known["ledger"], "the release": folder}, data or known["data"]
         )
-    with trouble_told():
+    with orderly_end():
         with console.notes_for_warnings(quiet):
             table = None if data is None else options.table_of(data, query)
             synth = Synthesizer.resume(

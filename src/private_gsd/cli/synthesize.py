@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from private_gsd.cli import console, options
-from private_gsd.cli.handover import hand_over, trouble_told
+from private_gsd.cli.handover import hand_over, orderly_end
 from private_gsd.cli.options import OUTPUT, PRIVACY
 from private_gsd.cli.output_files import OutputFile
 from private_gsd.cli.synthesizer_options import SynthesizerOptions, with_synthesizer_options
@@ -72,7 +72,7 @@ def synthesize(
     synth = stated.synthesizer()
     if target is not None:
         target.check_schema(synth.schema)
-    with trouble_told():
+    with orderly_end():
         try:
             with console.notes_for_warnings(quiet):
                 synth.fit(

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from private_gsd.data.encoding import Problems
-from private_gsd.data.sources.spark import quoted, zone_of
 from private_gsd.data.sources.source_table import slices
+from private_gsd.data.sources.spark import quoted, zone_of
 from private_gsd.errors import DataError
 from private_gsd.workloads.workload import RunningCounts
 

@@ -312,8 +312,8 @@ def measure(
         accountant: Charged before any noise is drawn.
         noise: Where the noise comes from.
         neighbours: Which tables count as neighbours.
-        n_records: The number of records to state; the table's own, which "replace-one" makes public, by
-            default. Under "add-remove" it must be given, as measured.
+        n_records: The number of records to state. By default that of the table, which "replace-one"
+            makes public. Under "add-remove" it must be given, as measured.
     """
     # Whatever is wrong is found before the charge.
     private = noise.private

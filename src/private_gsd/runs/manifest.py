@@ -70,7 +70,7 @@ class Manifest:
         for folder in FOLDERS:
             if complete and folder == "measurements":
                 must.append(f"{folder}/{DOCUMENT}")
-            elif complete or folder == "evidence":
+            elif complete or folder == "external":
                 may.append(f"{folder}/{DOCUMENT}")
             if f"{folder}/{DOCUMENT}" in given:
                 arrays = [name for name in given if re.fullmatch(f"{folder}/{ARRAYS}", name)]

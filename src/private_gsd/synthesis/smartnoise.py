@@ -1,6 +1,6 @@
-"""An adapter with the shape of SmartNoise's synthesizers, so that ours can be swapped in.
+"""An adapter with the interface of SmartNoise's synthesizers, so that ours can be swapped in.
 
-What is different: the values and bounds of the columns come from a public schema and are never
+One thing is different: the values and bounds of the columns come from a public schema and are never
 learned from the data, so that no part of the budget goes to them and nothing is disclosed by them.
 """
 
@@ -9,11 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from private_gsd.errors import SchemaError, did_you_mean
+from private_gsd.privacy.budget import Budget
 from private_gsd.schema import Discrete, Numeric, Schema
 from private_gsd.synthesis.synthesizer import Synthesizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from private_gsd.privacy.budget import Conversion
+    from private_gsd.workloads import Neighbours
 
 
 class GsdSynthesizer:
@@ -27,10 +31,15 @@ class GsdSynthesizer:
     (100, 2)
 
     Args:
-        epsilon: The budget.
+        epsilon: The ε of the budget.
         schema: The public schema.
-        delta: By default 1/N².
-        settings: As for ``Synthesizer``.
+        delta: The δ of the budget; see ``Budget``.
+        neighbours: The neighbouring relation; see ``Budget``.
+        conversion: The conversion from (ε, δ) to ρ; see ``Budget``.
+        settings: Other parameters of ``Synthesizer``.
+
+    Attributes:
+        synthesizer: The synthesizer that does the work.
     """
 
     def __init__(
@@ -39,14 +48,17 @@ class GsdSynthesizer:
         *,
         schema: Schema | None = None,
         delta: float | None = None,
+        neighbours: Neighbours = "replace-one",
+        conversion: Conversion | None = None,
         **settings: Any,
     ) -> None:
         if not isinstance(schema, Schema):
             raise SchemaError(
-                "a public schema is needed: what the data hold must not be learned from them. "
+                "a public schema is needed: what the data holds must not be learned from it. "
                 "'private-gsd schema draft' writes one to start from"
             )
-        self.synthesizer = Synthesizer(schema, epsilon, delta=delta, **settings)
+        budget = Budget(epsilon, delta, neighbours, conversion)
+        self.synthesizer = Synthesizer(schema, budget, **settings)
 
     def fit(
         self,
@@ -56,35 +68,37 @@ class GsdSynthesizer:
         ordinal_columns: Sequence[str] = (),
         continuous_columns: Sequence[str] = (),
         preprocessor_eps: float = 0.0,
+        **options: Any,
     ) -> None:
-        """Spend the budget on a table, and make a synthetic one.
+        """Spend the budget on a table, and make a synthetic table.
 
         Args:
             data: The table.
             categorical_columns: Columns that the schema must have as discrete ones.
             ordinal_columns: Columns that the schema must have, of any kind.
             continuous_columns: Columns that the schema must have as numbers or dates.
-            preprocessor_eps: Must be 0: no bounds are learned.
+            preprocessor_eps: The budget of learning bounds; must be 0, since none are learned.
+            options: Other parameters of ``Synthesizer.fit``, such as ``ledger``.
         """
         if preprocessor_eps:
             raise SchemaError("preprocessor_eps must be 0: bounds come from the public schema")
         self._check(categorical_columns, Discrete, "categorical or boolean")
         self._check(ordinal_columns, object, "any")
         self._check(continuous_columns, Numeric, "integer, real, date or datetime")
-        self.synthesizer.fit(data)
+        self.synthesizer.fit(data, **options)
 
     def sample(self, rows: int | None = None) -> Any:
-        """Rows of the synthetic table, as the kind of frame that was fitted."""
+        """Rows of the synthetic table, as the type of frame that was fitted."""
         return self.synthesizer.sample(rows)
 
-    def fit_sample(self, data: Any, **columns: Any) -> Any:
+    def fit_sample(self, data: Any, **options: Any) -> Any:
         """Fit, and sample as many rows as the synthetic table has.
 
         Args:
             data: The table.
-            columns: As for ``fit``.
+            options: Parameters of ``fit``.
         """
-        self.fit(data, **columns)
+        self.fit(data, **options)
         return self.sample()
 
     def _check(self, names: Sequence[str], kind: type, words: str) -> None:

@@ -30,7 +30,7 @@ from private_gsd import (
 from private_gsd.cli import options
 from private_gsd.errors import DataError, MissingExtraError, SourceError
 from private_gsd.workloads import categorical_marginals, tree_marginals
-from tests.cli.test_cli import run
+from tests.cli.running import run
 from tests.data.sources.test_contract import ingest
 
 pytestmark = pytest.mark.worker("engines")
@@ -303,11 +303,11 @@ def test_the_whole_job_on_the_command_line(postgres: str, tmp_path: Path) -> Non
     asked: tuple[Any, ...] = (postgres, "--query", "SELECT sex, age FROM person")
     common = (*asked, "--schema", "schema.toml", "--epsilon", "1")
     out, _ = run("plan", *common, cwd=tmp_path)
-    assert "400 rows" in out
+    assert "400 records" in out
     words = ("--rows", "50", "-o", "o.csv", "--ledger", "l.db", "--create-ledger", "--release", "r")
     out, err = run("synthesize", *common, *words, cwd=tmp_path)
     assert "dataset 'table'" in out
-    run("resume", "r", "--data", asked[0], *asked[1:], cwd=tmp_path)
+    run("resume", "r", *asked, cwd=tmp_path)
     out, _ = run("schema", "check", "schema.toml", *asked, cwd=tmp_path)
     assert "all 400 rows" in out
     assert "host=" not in out

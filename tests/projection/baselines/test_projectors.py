@@ -314,7 +314,6 @@ def test_names_and_settings_that_make_no_sense(spec: Any, message: str, tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.denoised
 def test_the_search_smooths_unless_it_is_told_not_to() -> None:
     workload = workloads.categorical_marginals(CENSUS, 1)
     counts = np.random.default_rng(0).normal(500, 50, workload.size)

@@ -1,79 +1,20 @@
-"""The command line as a person meets it: its output and its exit codes.
-
-Most commands run in this process, which saves a second for each; those that are about processes
-(signals, pipes, terminals, a whole demo) are processes of their own.
-"""
+"""``schema draft``, ``check`` and ``convert``: what they print, and their exit codes."""
 
 from __future__ import annotations
 
 import datetime as dt
-import io
 import json
-import os
-import subprocess
-import sys
-from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree
 
 import pyarrow
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-import private_gsd
-from private_gsd import Schema
-from private_gsd.cli import console, main
-from private_gsd.runs.release import Release
+from private_gsd import Schema, datasets
+from tests.cli.running import run
 
 SCHEMA = '[columns.age]\nkind = "integer"\nlower = 0\nupper = 120\n'
-
-
-def run(*words: str | Path, cwd: Path, code: int = 0) -> tuple[str, str]:
-    """Run a command here; check the exit code. An error that is not told as one is raised."""
-    out, err = io.StringIO(), io.StringIO()
-    status: Any = 0
-    with (
-        chdir(cwd),
-        redirect_stdout(out),
-        redirect_stderr(err),
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        patch.setattr(sys, "argv", ["private-gsd", *map(str, words)])
-        patch.setenv("COLUMNS", "100")
-        patch.setattr(console.out, "_width", 100)
-        patch.setattr(console.err, "_width", 100)
-        try:
-            main()
-        except SystemExit as end:
-            status = end.code or 0
-    assert status == code, err.getvalue()
-    return out.getvalue(), err.getvalue()
-
-
-def run_alone(*words: str | Path, cwd: Path, code: int = 0) -> tuple[str, str]:
-    """Run a command as a process; check the exit code and that nobody sees a traceback."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "private_gsd", *map(str, words)],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1"},
-        check=False,
-    )
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout, done.stderr
-
-
-def test_version(tmp_path: Path) -> None:
-    assert run_alone("--version", cwd=tmp_path)[0] == f"private-gsd {private_gsd.__version__}\n"
-
-
-def test_help_lists_the_commands(tmp_path: Path) -> None:
-    text, _ = run_alone("--help", cwd=tmp_path)
-    assert "demo" in text
-    assert "schema" in text
 
 
 def test_draft_edit_check(tmp_path: Path) -> None:
@@ -184,69 +125,12 @@ def test_convert(tmp_path: Path) -> None:
     assert "not complete" not in notes
 
 
-def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
-    done = subprocess.run(
-        f"{sys.executable} -m private_gsd --help | true",
-        shell=True,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr
-
-
-def test_demo(tmp_path: Path) -> None:
-    out, _ = run("demo", "--rows", "2000", cwd=tmp_path)
-    assert "2,000 rows x 24 columns read, checked and encoded" in out
-    assert Schema.read(tmp_path / "demo" / "drafted.toml").drafted
-    assert not Schema.read(tmp_path / "demo" / "schema.toml").drafted
-    assert (tmp_path / "demo" / "census.parquet").exists()
-    assert "5,000 synthetic rows" in out
-    assert "rho-zero-concentrated differentially private" in out
-    assert "Over all 59,509 questions the synthetic table is off by" in out
-    release = Release.load(tmp_path / "demo" / "release")
-    assert release.complete
-    assert release.privacy["private"]
-    picture = ElementTree.parse(tmp_path / "demo" / "comparison.svg")
-    texts = {text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")}
-    assert set(release.schema.names) <= texts
-    shown, _ = run("ledger", "show", "demo/ledger.db", cwd=tmp_path)
-    assert "discrete gaussian" in shown
-    total, spent = (release.privacy[part]["rho"] for part in ("total", "spent"))
-    assert total > 3 * spent  # another release is possible
-    run("schema", "check", "demo/schema.toml", "demo/census.parquet", cwd=tmp_path)
-
-
-def test_demo_twice_but_never_over_other_files(tmp_path: Path) -> None:
-    run("demo", "--rows", "10", cwd=tmp_path)
-    run("demo", "--rows", "10", cwd=tmp_path)
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "schema.toml").write_text("precious")
-    _, error = run("demo", "--rows", "10", "-o", "mine", cwd=tmp_path, code=1)
-    assert "mine/schema.toml: exists already" in error
-    assert (tmp_path / "mine" / "schema.toml").read_text() == "precious"
-
-
 def test_names_that_look_like_markup(tmp_path: Path) -> None:
     (tmp_path / "[red].toml").write_text(SCHEMA)
     (tmp_path / "[a]b.csv").write_text("age\n5\n")
     out, _ = run("schema", "check", "[red].toml", "[a]b.csv", cwd=tmp_path)
     assert out.startswith("[a]b.csv: all 1 rows")
     assert "[red].toml: 1 columns" in run("schema", "check", "[red].toml", cwd=tmp_path)[0]
-    run("demo", "--rows", "10", "-o", "[x]d", cwd=tmp_path)
-    assert (tmp_path / "[x]d" / "schema.toml").exists()
-
-
-def test_a_terminal_without_our_characters(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "private_gsd", "demo", "--rows", "10"],
-        cwd=tmp_path,
-        capture_output=True,
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
 
 
 def test_a_late_torn_row_shows_no_row(tmp_path: Path) -> None:
@@ -267,3 +151,44 @@ def test_a_type_that_does_not_fit_names_the_file(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(table, tmp_path / "dates.parquet")
     _, error = run("schema", "check", "schema.toml", "dates.parquet", cwd=tmp_path, code=5)
     assert "error: dates.parquet: column 'age': the schema says integer 0 to 120, but" in error
+
+
+def test_rules_are_checked(tmp_path: Path) -> None:
+    """Rules that make no sense, and rows of the data that break a rule."""
+    columns = datasets.census_schema().select(["sex", "age", "marital"]).columns
+    pyarrow.csv.write_csv(datasets.census(600), tmp_path / "table.csv")
+    for rules, code, words in (
+        (["age < 40"], 0, "rows break the rule 'age < 40'; no synthetic row will"),
+        (["age < 15", "age > 20"], 3, "no row can meet these rules together"),
+        (["aeg < 3"], 3, "in rule 1 of constraints"),
+    ):
+        text = Schema(columns, ["age < 1"]).to_toml()
+        (tmp_path / "schema.toml").write_text(text.replace('["age < 1"]', json.dumps(rules)))
+        _, said = run("schema", "check", "schema.toml", "table.csv", cwd=tmp_path, code=code)
+        assert words in " ".join(said.split())
+
+
+LONG = "9" * 5000
+LEVELS = {level: ", ".join([f"*a{level - 1}"] * 10) for level in range(1, 12)}
+LAUGHS = [f"a{level}: &a{level} [{parts}]" for level, parts in LEVELS.items()]
+SDV = {"columns": {"age": {"sdtype": "categorical", "order": [0]}}}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("mbi.json", f'{{"age": {LONG}}}', "too many digits"),
+        ("sdv.json", json.dumps(SDV).replace("[0]", f"[{LONG}]"), "too many digits"),
+        ("domain.yaml", f"age: {{min_value: {LONG}}}", "domain.yaml: a number has too many digits"),
+        ("laughs.yaml", "\n".join(["a0: &a0 [x, x, x]", *LAUGHS]), "more than 10,000,000 parts"),
+        ("itself.yaml", "age: &age\n  possible_values: [*age]\n", "more than 10,000,000 parts"),
+        ("deep.json", "[" * 100_000, "nested too deeply"),
+    ],
+    ids=lambda value: value if len(value) < 20 else "",
+)
+def test_hostile_files_are_refused_in_a_line(
+    tmp_path: Path, name: str, text: str, message: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    _, said = run("schema", "convert", name, cwd=tmp_path, code=3)
+    assert message in " ".join(said.split())

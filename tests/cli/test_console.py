@@ -1,0 +1,39 @@
+"""What commands show, and what they write as text."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+from private_gsd.cli import console
+from private_gsd.errors import GsdError
+
+
+def test_warnings_are_notes(capsys: pytest.CaptureFixture[str]) -> None:
+    for quiet, said in ((False, "note: mind the [gap]\n"), (True, "")):
+        with console.notes_for_warnings(quiet):
+            warnings.warn("mind the [gap]", stacklevel=1)
+        assert capsys.readouterr() == ("", said)
+
+
+def test_batches_pass_by(capsys: pytest.CaptureFixture[str]) -> None:
+    batches = [[1, 2], [3]]
+    assert list(console.with_progress(iter(batches), "reading", 3)) == batches
+    assert capsys.readouterr() == ("", "")  # no bar off a terminal
+
+
+def test_not_private_is_said_with_its_reasons(capsys: pytest.CaptureFixture[str]) -> None:
+    console.warn_if_not_private({"not_private_because": ["one", "two"]})
+    assert capsys.readouterr().err == "NOT PRIVATE: one\nNOT PRIVATE: two\n"
+
+
+def test_a_text_replaces_no_other_unasked(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "text"
+    console.write_text(path, "one", force=False)
+    with pytest.raises(GsdError, match="exists already"):
+        console.write_text(path, "two", force=False)
+    assert path.read_text() == "one"
+    console.write_text(path, "two", force=True)
+    assert path.read_text() == "two"
