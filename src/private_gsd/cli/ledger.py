@@ -76,8 +76,8 @@ def create(
     # What makes no sense is refused before a file is made.
     RhoBudget.from_epsilon(epsilon, delta, conversion or "gdp")
     with Ledger(ledger_file, create=True) as ledger:
-        used = conversion or ledger.default_conversion(dataset)
-        budget = RhoBudget.from_epsilon(epsilon, delta, used)
+        usual = conversion or ledger.default_conversion(dataset)
+        budget = RhoBudget.from_epsilon(epsilon, delta, usual)
         account = ledger.add_dataset(dataset, budget, neighbours)
     console.out.print(
         f"{escape(str(ledger_file))}: dataset {escape(repr(dataset))} may spend epsilon "
@@ -85,7 +85,7 @@ def create(
         f"of which {units_to_rho(account.remaining):.6g} remains",
         soft_wrap=True,
     )
-    if used == "gdp" and conversion is None:
+    if usual == "gdp" and conversion is None:
         console.note(
             "the conversion is 'gdp', for the mechanisms one-shot and layered (and so auto); "
             "adaptive, mst and aim need a dataset with --conversion zcdp, from the beginning"
@@ -136,8 +136,8 @@ def show(
             )
     for run, rho in reserved:
         console.out.print(
-            f"rho {rho:.6g} is reserved for run {escape(repr(run))}, which is not finished: "
-            "resume it, or cancel the reservation with 'private-gsd ledger cancel'",
+            f"rho {rho:.6g} is reserved for run {escape(run)!r}, which is not finished: resume it, "
+            "or cancel the reservation with 'private-gsd ledger cancel'",
             soft_wrap=True,
         )
     if charges:
@@ -168,27 +168,31 @@ def accounts_table(accounts: list[Account]) -> Table:
     table = _table("dataset", "terms", "", ">rho", ">epsilon", "spent")
     for account in accounts:
         budget = account.budget
-        terms = [f"delta {at_most(budget.delta)}", account.neighbours]
-        terms.append(f"{budget.conversion} epsilon")
-        amounts = {"spent": account.spent, "reserved": account.reserved}
-        amounts |= {"remaining": account.remaining, "total": budget.units}
-        if not account.reserved:
-            del amounts["reserved"]
-        for line, (what, units) in enumerate(amounts.items()):
+        # Whole numbers, rounded down: 100% is shown when nothing is left, and not before.
+        filled = account.spent * BAR_WIDTH // budget.units
+        percent = account.spent * 100 // budget.units
+        bar = "█" * filled + "░" * (BAR_WIDTH - filled)
+        rows: tuple[tuple[str, ...], ...] = (
+            (
+                escape(account.dataset),
+                f"delta {at_most(budget.delta)}",
+                "spent",
+                f"{bar} {percent}%",
+            ),
+            ("", account.neighbours, "remaining", ""),
+            ("", f"{budget.conversion} epsilon", "total", ""),
+        )
+        amounts: tuple[int, ...] = (account.spent, account.remaining, budget.units)
+        if account.reserved:
+            rows = (rows[0], ("", rows[1][1], "reserved", ""), ("", rows[2][1], "remaining", ""))
+            rows += (("", "", "total", ""),)
+            amounts = (account.spent, account.reserved, account.remaining, budget.units)
+        for (name, term, what, drawn), units in zip(rows, amounts, strict=True):
             rho, epsilon = units_to_rho(units), account.epsilon_of(units)
             # What is guaranteed is rounded up, so that what is printed is true as well.
             said = [at_most(each) if what == "total" else f"{each:.6g}" for each in (rho, epsilon)]
-            first = line == 0
-            name, bar = (escape(account.dataset), _bar(account)) if first else ("", "")
-            table.add_row(name, terms[line] if line < len(terms) else "", what, *said, bar)
+            table.add_row(name, term, what, *said, drawn)
     return table
-
-
-def _bar(account: Account) -> str:
-    """How much of a budget is spent; full when nothing is left, and not before."""
-    filled = account.spent * BAR_WIDTH // account.budget.units
-    percent = account.spent * 100 // account.budget.units
-    return f"{'█' * filled}{'░' * (BAR_WIDTH - filled)} {percent}%"
 
 
 def charges_table(charges: list[Charge]) -> Table:

@@ -100,7 +100,7 @@ class Stated:
             workload=[workload] if isinstance(workload, str) else workload,
             mechanism=mechanism_of(mechanism),
             projector=projector_of(projector),
-            rows=_rows_of(rows, projector_of(projector)),
+            rows=rows_of(rows, projector_of(projector)),
             knowledge=_knowledge_of(knowledge, schema),
             random_state=whole("random_state", random_state, 0, MOST_SEED),
             threads=None if threads is None else whole("threads", threads, 1, MOST_THREADS),
@@ -333,7 +333,7 @@ def _check_schema(schema: Any) -> None:
     check_rules(schema)
 
 
-def _rows_of(rows: Any, projector: Projector) -> int | None:
+def rows_of(rows: Any, projector: Projector) -> int | None:
     """The number of rows, given as one or as a setting of the projector."""
     if rows is not None:
         rows = whole("rows", rows, 1, MOST_ROWS, ProjectionError)
