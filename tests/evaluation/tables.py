@@ -50,7 +50,7 @@ def constant(table: pa.Table) -> pa.Table:
     return table.take(pa.array(np.zeros(len(table), dtype=np.int64)))
 
 
-def matrix_of(*columns: list[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+def matrix_of(*columns: list[float] | NDArray[Any]) -> NDArray[np.float64]:
     return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
 
 
