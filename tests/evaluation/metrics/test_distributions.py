@@ -48,11 +48,7 @@ def test_columns_are_compared_by_cells_nulls_and_means() -> None:
     assert flag.labels == ("False", "True", "null")
     assert flag.distance == pytest.approx(0.75)
     assert flag.nulls == (0.25, 0)
-<<<<<<< HEAD
-    assert flag.ks is flag.means is None
-=======
     assert [flag.ks, flag.means] == [None, None]
->>>>>>> 37ef93bac47f9047107bdf348f6b9f996c85d79e
     assert number.means == (2.5, 3.5)
     assert day.means == (18263.5, 18262.5)
 
