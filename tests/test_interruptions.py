@@ -172,10 +172,10 @@ def test_every_kind_of_search_says_that_it_was_interrupted(
 
 
 def test_while_answers_are_denoised(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At each of its reports, and where a report stops the search at the same time."""
+    """At each of its reports, and where ``progress`` stops the search at the same time."""
     known = measured(categorical_marginals(SCHEMA, 2))
 
-    def stop(*now: Any) -> bool:
+    def stop(what: str, done: float, total: float | None) -> bool:
         press()
         return True
 

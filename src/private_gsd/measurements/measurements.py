@@ -312,8 +312,8 @@ def measure(
         accountant: Charged before any noise is drawn.
         noise: Where the noise comes from.
         neighbours: Which tables count as neighbours.
-        n_records: The number of records to state; the table's own, which "replace-one" makes public, by
-            default. Under "add-remove" it must be given, as measured.
+        n_records: The number of records to state. By default that of the table, which "replace-one"
+            makes public. Under "add-remove" it must be given, as measured.
     """
     # Whatever is wrong is found before the charge.
     private = noise.private
@@ -325,7 +325,7 @@ def measure(
         n_records = n_records.n_records
     if n_records is None:
         if neighbours != "replace-one":
-            raise MeasurementError("under add-remove the number of rows is private: measure it")
+            raise MeasurementError("under add-remove the number of records is private: measure it")
         n_records = exact.n_records
     n_records = check_n_records(n_records)
     chosen = group_numbers(groups, exact.workload.num_groups)

@@ -27,10 +27,10 @@ from private_gsd.privacy.accountant import require_same
 from private_gsd.privacy.budget import Budget
 from private_gsd.privacy.ledger.reservations import Reservation
 from private_gsd.projection import projector_of
-from private_gsd.projection.protocol import MOST_ROWS
 from private_gsd.runs.runner import Runner
 from private_gsd.runs.settings import MOST_SEED, RunSettings
 from private_gsd.sql.rules import check_rules
+from private_gsd.synthesis.choices import rows_of
 from private_gsd.synthesis.sweep_runs import PlannedRun, SweepRuns
 from private_gsd.system.interruptions import Remembered
 from private_gsd.system.progress import Progress, ignore, shown
@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 
 
 # The settings of a run, and what they are where they are not given.
-SETTINGS: dict[str, Any] = {"mechanism": "one-shot", "projector": "gsd", "rows": 2000}
+SETTINGS: dict[str, Any] = {"mechanism": "one-shot", "projector": "gsd", "rows": None}
+ROWS = 2000
 # As many runs that failed are named.
 SHOWN = 3
 
@@ -267,12 +268,13 @@ class Sweep:
         conversion = conversion or conversion_of(mechanism)
         check_conversion(conversion, mechanism)
         whole("a seed", seed, 0, MOST_SEED)
+        projector = projector_of(given["projector"])
         run = RunSettings(
             budget=replace(self._terms, epsilon=epsilon, conversion=conversion),
             mechanism=mechanism,
-            projector=projector_of(given["projector"]),
+            projector=projector,
             knowledge=Knowledge(),
-            rows=whole("rows", given["rows"], 1, MOST_ROWS, ProjectionError),
+            rows=rows_of(given["rows"], projector) or ROWS,
             random_state=seed,
             dataset=dataset,
             on_invalid=self._on_invalid,
