@@ -128,15 +128,6 @@ RIGHT = re.compile(r"chow_liu_forests?|log_lifts")
 
 # What is left, by file, and leaves by being renamed: nothing is added here.
 REMAINING: dict[str, str] = {
-    "measurements/knowledge.py": "derived",
-    "measurements/measurements.py": "evidence",
-    "mechanisms/aim.py": "asked",
-    "mechanisms/candidates.py": "asked",
-    "mechanisms/forecast.py": "visits",
-    "mechanisms/rehearsal.py": "asked",
-    "runs/checkpoint.py": "kept",
-    "synthesis/sampling.py": "asked kept",
-    "synthesis/sweep.py": "_terms terms",
     "synthesis/synthesizer.py": "_keep keep_folder",
     "workloads/layout.py": "Asked tables_asked",
 }
