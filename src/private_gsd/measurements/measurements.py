@@ -68,7 +68,7 @@ class Measurements:
         counts: For every query, the noisy count of rows.
         scales: For every group, the standard deviation of the noise, in rows.
         n_records: The number of records, public or measured.
-        charges: For every group, the charge that paid for it; empty for evidence from outside.
+        charges: For every group, the charge that paid for it; empty for external measurements.
         private: Whether all noise came from a source that may be called private.
         neighbours: Which tables count as neighbours.
     """
@@ -187,7 +187,7 @@ class Measurements:
             scale = np.array([sigma], dtype=np.float64)
             parts.append(cls(workload, counts, scale, n_records, ("",), private, neighbours))
         if not parts:
-            raise MeasurementError("no evidence was given")
+            raise MeasurementError("no marginals were given")
         total = parts[0]
         for part in parts[1:]:
             total = total + part

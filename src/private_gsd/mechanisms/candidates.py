@@ -45,7 +45,7 @@ def all_parts(mechanism: str, target: Workload) -> Workload:
 
 def with_pairs(workload: Workload) -> Workload:
     """The target workload, and the pairs in its marginals of more columns, where not asked."""
-    asked = set(scopes_of(workload))
+    known = set(scopes_of(workload))
     pairs: Parts = {}
     for family in workload.families:
         for group in family.marginals:
@@ -54,7 +54,7 @@ def with_pairs(workload: Workload) -> Workload:
             for table in group.tables:
                 for pair in itertools.combinations(table, 2):
                     scope = tuple(sorted(feature.position for feature in pair))
-                    if scope not in asked:
+                    if scope not in known:
                         pairs.setdefault(scope, {})[pair] = None
     if not pairs:
         return workload
