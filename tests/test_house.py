@@ -163,7 +163,6 @@ REMAINING: dict[str, str] = {
     "projection/genetic/config.py": "callback",
     "projection/genetic/coordinate_search.py": "_rooms _sweep_together room",
     "projection/genetic/evolve.py": "callback",
-    "projection/objective.py": "asked",
     "projection/protocol.py": "callback limited",
     "projection/watch.py": "Callback _callback callback",
     "runs/checkpoint.py": "kept",
@@ -190,11 +189,10 @@ REMAINING_CLASSES: set[str] = {
     "Candidates: kernels/algorithm_1.py mechanisms/steps.py",
     "Line: evaluation/result.py measurements/marginal_estimates.py",
     "Part: projection/baselines/products.py workloads/sums.py",
-    "Plan: mechanisms/base.py workloads/tables.py",
     "Progress: projection/watch.py system/progress.py",
     "Rows: evaluation/rows.py projection/baselines/relaxed.py workloads/functions.py",
     "Shape: evaluation/metrics/associations.py projection/baselines/relaxed.py",
-    "Table: data/sources/frames.py mechanisms/steps.py projection/layout.py",
+    "Table: data/sources/frames.py mechanisms/steps.py",
     "Tables: evaluation/result.py kernels/marginals.py",
     "Task: evaluation/metrics/machine_learning.py mechanisms/base.py",
 }
@@ -205,17 +203,7 @@ REMAINING_LONG: set[str] = {
     "synthesis/sweep.py",
     "synthesis/synthesizer.py",
 }
-REMAINING_ISINSTANCE: set[str] = {
-    "measurements/derived_statistics.py",
-    "measurements/marginal_estimates.py",
-    "mechanisms/candidates.py",
-    "mechanisms/forecast.py",
-    "mechanisms/one_shot.py",
-    "projection/baselines/relaxed.py",
-    "projection/denoising/denoise.py",
-    "projection/objective.py",
-    "projection/protocol.py",
-}
+REMAINING_ISINSTANCE: set[str] = set()
 REMAINING_IN_MANUAL: dict[str, str] = {
     "baselines.md": "errors projection",
     "privacy.md": "errors measurements privacy",

@@ -22,10 +22,10 @@ from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.privacy.noise import InsecureSeededNoise
 from private_gsd.projection.genetic.algorithm_1 import Algorithm1
 from private_gsd.projection.genetic.config import GeneticSearch
-from private_gsd.projection.genetic.coordinate_search import Sweeps
+from private_gsd.projection.genetic.coordinate_search import CoordinateSearch
 from private_gsd.projection.genetic.evolve import evolve
-from private_gsd.projection.genetic.function_search import Batches
-from private_gsd.projection.watch import Progress, Watch
+from private_gsd.projection.genetic.function_search import FunctionSearch
+from private_gsd.projection.watch import Watch
 from private_gsd.workloads import Workload, categorical_marginals, functions
 
 if TYPE_CHECKING:
@@ -76,14 +76,14 @@ def charges(folder: Path) -> list[str]:
 def at_the_end(monkeypatch: pytest.MonkeyPatch, projector: str) -> None:
     """Press Ctrl-C when a search has looked for the last time, and still listens."""
     if projector.startswith("gsd"):
-        real = Sweeps.run
+        real = CoordinateSearch.run
 
-        def run(self: Sweeps, start: Any) -> Any:
+        def run(self: CoordinateSearch, start: Any) -> Any:
             found = real(self, start)
             press()
             return found
 
-        monkeypatch.setattr(Sweeps, "run", run)
+        monkeypatch.setattr(CoordinateSearch, "run", run)
         return
     # The others report after each of a known number of steps, and the last report is the last look.
     calls: list[int] = []
@@ -140,14 +140,14 @@ def test_after_the_last_look_of_a_search(
     assert len(charges(tmp_path)) == 4
 
 
-@pytest.mark.parametrize("kind", [Sweeps, Batches, Algorithm1])
+@pytest.mark.parametrize("kind", [CoordinateSearch, FunctionSearch, Algorithm1])
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_every_kind_of_search_says_that_it_was_interrupted(
     monkeypatch: pytest.MonkeyPatch, kind: type[Any], times: int
 ) -> None:
     """After the last look; a second Ctrl-C raises there, and a third does not harm."""
     workload = categorical_marginals(SCHEMA, 2)
-    if kind is Batches:
+    if kind is FunctionSearch:
         workload = workload + functions(SCHEMA, {"female": lambda rows: rows["sex"] == "female"})
     known = measured(workload)
     config = GeneticSearch(rows=20, denoise=False)
@@ -171,14 +171,14 @@ def test_every_kind_of_search_says_that_it_was_interrupted(
 
 
 def test_while_answers_are_denoised(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At each of its reports, and where a callback stops the search at the same time."""
+    """At each of its reports, and where ``progress`` stops the search at the same time."""
     known = measured(categorical_marginals(SCHEMA, 2))
 
-    def stop(now: Progress) -> bool:
+    def stop(what: str, done: float, total: float | None) -> bool:
         press()
         return True
 
-    assert evolve(known, GeneticSearch(rows=50), callback=stop).reason == "interrupted"
+    assert evolve(known, GeneticSearch(rows=50), progress=stop).reason == "interrupted"
 
 
 def test_while_the_handler_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,8 +70,8 @@ def test_the_paper_s_conversion() -> None:
 
 @given(rhos, deltas)
 def test_the_zcdp_conversion_is_never_looser(rho: float, delta: float) -> None:
-    tight = epsilon_of(rho, delta)
-    assert epsilon_of(rho, delta, "gdp") <= tight <= epsilon_of(rho, delta, "paper")
+    zcdp = epsilon_of(rho, delta)
+    assert epsilon_of(rho, delta, "gdp") <= zcdp <= epsilon_of(rho, delta, "paper")
 
 
 @pytest.mark.parametrize("conversion", ["zcdp", "paper", "gdp"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from private_gsd import GeneticSearch, Measurements, datasets, evolve, workloads
 from private_gsd.counting.exact import count, exact_counts
 from private_gsd.errors import BudgetError, WorkloadError
-from private_gsd.kernels.coordinate_search import make_edits, score_edits
+from private_gsd.kernels.batches import make_edits, score_edits
 from private_gsd.mechanisms import Adaptive, OneShot, Task
 from private_gsd.mechanisms.base import noise_scales
 from private_gsd.privacy.budget import RhoBudget
@@ -102,10 +102,21 @@ def test_edits_of_sums_are_scored_exactly() -> None:
         delta = np.zeros((1, 1))
         here = np.array([row])
         score_edits(
-            objective.problem, state, here, column, np.array([[value]]), delta, objective.row()
+            objective.problem,
+            state,
+            here,
+            column,
+            np.array([[value]]),
+            delta,
+            objective.workspace(),
         )
         change = make_edits(
-            objective.problem, state, here, np.array([column]), np.array([value]), objective.row()
+            objective.problem,
+            state,
+            here,
+            np.array([column]),
+            np.array([value]),
+            objective.workspace(),
         )
         assert change == pytest.approx(delta[0, 0], rel=1e-9, abs=1e-6)
         np.testing.assert_array_equal(state.counts, objective.state(state.values).counts)

@@ -325,7 +325,7 @@ def measure(
         n_records = n_records.n_records
     if n_records is None:
         if neighbours != "replace-one":
-            raise MeasurementError("under add-remove the number of rows is private: measure it")
+            raise MeasurementError("under add-remove the number of records is private: measure it")
         n_records = exact.n_records
     n_records = check_n_records(n_records)
     chosen = group_numbers(groups, exact.workload.num_groups)

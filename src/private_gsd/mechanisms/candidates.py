@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from private_gsd.errors import WorkloadError
 from private_gsd.projection.atoms import Atoms
-from private_gsd.projection.denoising.chow_liu import SpanningForest
+from private_gsd.projection.denoising.chow_liu import SpanningTrees
 from private_gsd.workloads import Marginals, Workload
 from private_gsd.workloads.layout import tables_asked
 from private_gsd.workloads.marginals import Marginal
@@ -87,7 +87,7 @@ def largest_tree(workload: Workload) -> list[int]:
         range(single_columns(workload), len(scopes)),
         key=lambda pair: -math.prod(sizes[place] for place in scopes[pair]),
     )
-    trees = SpanningForest()
+    trees = SpanningTrees()
     return [pair for pair in pairs if trees.add(scopes[pair])]
 
 

@@ -46,11 +46,11 @@ class Objective:
     """What a search minimises.
 
     Args:
-        measurements: The noisy answers.
-        weights: How much each query counts: as the inverse of its variance, or all alike.
+        measurements: The noisy counts.
+        weights: The weight of each query: the inverse of its variance, or the same for all.
         fixed: Names of columns whose values stay as they are.
-        movable: How many rows may change, the first ones; all by default.
-        pool: Of how many rows others are made that keep the schema's rules.
+        movable: The number of rows that may change, the first ones; all by default.
+        pool: The number of rows that keep the schema's rules, of which others are made.
     """
 
     def __init__(
@@ -134,11 +134,11 @@ class Objective:
         return random_table(columns, rows, seed, number, self._pool[1] if self._pool else None)
 
     def state(self, values: NDArray[np.float64], counts: NDArray[np.int64] | None = None) -> State:
-        """A table and how it answers.
+        """A table and its counts.
 
         Args:
             values: The table; taken over, not copied.
-            counts: Its answers, if they are known.
+            counts: Its counts, if they are known.
         """
         problem = self.problem
         atoms = np.empty(values.shape, dtype=np.int32)

@@ -1,7 +1,7 @@
-"""The family: queries of one kind, and everything that the program asks of them.
+"""The family: queries of one kind, and everything that the program needs to know of them.
 
-A new family is one class in one file, a line in ``families.FAMILIES``, and, where people are to
-name it in a text such as ``prefix:1000``, a line in ``specs.SPECS``.
+A new family is one class in one file, a line in ``families.FAMILIES``, and, where users are to name
+it in a text such as ``prefix:1000``, a line in ``specs.SPECS``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Mixing: what RAP and GEM share. Each fits a mixture of products; what makes it is its own."""
+"""Mixture projectors: the base class of RAP and GEM, which fit mixtures of products."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from private_gsd.projection.baselines.mixtures import fit_mixture
 from private_gsd.projection.baselines.optional import gradients
 from private_gsd.projection.baselines.products import too_many_products
-from private_gsd.projection.baselines.settings import check_settings
+from private_gsd.projection.baselines.setting_checks import check_settings
 from private_gsd.projection.protocol import Projection, Projector, require_served
 from private_gsd.system.progress import Progress, ignore
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mixing(Projector):
+class MixtureProjector(Projector):
     """A projector that fits a mixture of product distributions.
 
     Attributes:
-        mixtures: How many product distributions, K in the paper.
-        batch: How many queries a step looks at, B.
-        iterations: How many pairs of steps, M.
-        learning_rate: Of Adam.
+        mixtures: Number of product distributions, K in the paper.
+        batch: Number of queries in the batch of a step, B.
+        iterations: Number of pairs of steps, M.
+        learning_rate: Learning rate of Adam.
     """
 
     mixtures: int = 1000
@@ -43,20 +43,20 @@ class Mixing(Projector):
 
     @abstractmethod
     def begin(self, tools: Any, atoms: Atoms, key: Any) -> tuple[Any, Any]:
-        """The parameters to begin with, and what stays as it is."""
+        """The first parameters, and the constants."""
 
     @staticmethod
     @abstractmethod
-    def logits(jnp: Any, theta: Any, fixed: Any) -> Any:
-        """The logits of all product distributions, from parameters and what stays."""
+    def logits(jnp: Any, parameters: Any, constant: Any) -> Any:
+        """The logits of all product distributions, from parameters and constants."""
 
     def check(self, workload: Workload) -> None:
-        """Refuse all but marginals."""
+        """Refuse all queries but marginals."""
         gradients(self.name)
         require_served(self.name, workload, ("tables",))
 
     def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
-        """Why there would be too many products."""
+        """Why the mixture would have too many products; None if it has not."""
         return too_many_products(workload, self.mixtures)
 
     def project(
@@ -69,7 +69,7 @@ class Mixing(Projector):
         threads: int | None = None,  # noqa: ARG002
         progress: Progress = ignore,
     ) -> Projection:
-        """Fit the mixture anew, whatever the start, and draw rows; JAX chooses the threads."""
+        """Fit a new mixture and draw rows; ``start`` and ``threads`` are not used."""
         tools = gradients(self.name)
         return fit_mixture(
             self.name,

@@ -1,4 +1,4 @@
-"""Layered: what is measured beside the questions, who gets what, and that errors fall."""
+"""One-shot and layered: what is measured, who gets what, and that errors fall."""
 
 from __future__ import annotations
 
@@ -9,30 +9,31 @@ import pytest
 
 from private_gsd import Sweep, datasets, workloads
 from private_gsd.errors import WorkloadError
-from private_gsd.mechanisms import Mechanism, measurable, plan_of, planned_units
+from private_gsd.mechanisms import Layered, OneShot, Task
 from private_gsd.mechanisms.candidates import scopes_of
 from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.synthesis.synthesizer import Synthesizer
 from private_gsd.workloads import Neighbours
 from private_gsd.workloads.specs import workload_of
+from tests.fitting import QUICK
 
 SCHEMA = datasets.census_schema().select(["sex", "age", "marital", "citizen", "tenure", "income"])
 TABLE = datasets.census(800, seed=2).select(SCHEMA.names)
-LAYERED = Mechanism(name="layered")
+LAYERED = Layered()
 BUDGET = RhoBudget.from_epsilon(1.0, 1e-6)
 
 
 def test_pairs_of_triples_are_measured_once() -> None:
     triples = workload_of(SCHEMA, ["categorical:3"])
-    asked = measurable(LAYERED, triples)
+    asked = LAYERED.candidates(triples)
     pairs = workload_of(SCHEMA, ["categorical:2"])
     assert scopes_of(asked)[: triples.num_groups] == scopes_of(triples)
     assert sorted(scopes_of(asked)[triples.num_groups :]) == sorted(scopes_of(pairs))
     both = workload_of(SCHEMA, ["categorical:2", "categorical:3"])
-    assert measurable(LAYERED, both) is both
+    assert LAYERED.candidates(both) is both
     one = workloads.categorical_marginals(SCHEMA, sets=[("sex", "marital")])
-    assert measurable(LAYERED, one + triples).num_groups == both.num_groups
+    assert LAYERED.candidates(one + triples).num_groups == both.num_groups
 
 
 @pytest.mark.parametrize(
@@ -40,20 +41,21 @@ def test_pairs_of_triples_are_measured_once() -> None:
 )
 def test_without_triples_it_is_one_shot(specs: list[str]) -> None:
     workload = workload_of(SCHEMA, specs)
-    assert measurable(LAYERED, workload) is workload
-    plans = [plan_of(Mechanism(name=name), workload, BUDGET) for name in ("one-shot", "layered")]
-    assert plans[0].units == plans[1].units
+    assert LAYERED.candidates(workload) is workload
+    task = Task(workload, workload, BUDGET)
+    assert OneShot().plan(task) == LAYERED.plan(task)
 
 
 def test_pairs_get_four_fifths_and_the_same_noise() -> None:
     """To the unit: budgets are split exactly; trees of three columns have pairs of their levels."""
     for specs in (["categorical:3"], ["tree:3:3"], ["categorical:3", "prefix:10", "tree:2:3"]):
-        asked = workload_of(SCHEMA, specs)
-        measured = measurable(LAYERED, asked)
+        target = workload_of(SCHEMA, specs)
+        measured = LAYERED.candidates(target)
         assert (measured.group_sizes > 0).all()
         relations: tuple[Neighbours, ...] = ("replace-one", "add-remove")
         for neighbours in relations:
-            plan = plan_of(LAYERED, measured, BUDGET, neighbours)
+            task = Task(measured, target, BUDGET, neighbours)
+            plan = LAYERED.allocate(task)
             assert 0 <= BUDGET.units - sum(plan.units) < measured.num_groups
             names = [group.name for group in plan.groups]
             upper = np.array([name.count(" x ") >= 2 for name in names])
@@ -62,26 +64,20 @@ def test_pairs_get_four_fifths_and_the_same_noise() -> None:
             scales = np.array([group.scale for group in plan.groups])
             for layer in (upper, ~upper):
                 assert scales[layer].max() == pytest.approx(scales[layer].min(), rel=1e-6)
-    plan = plan_of(LAYERED, measured, BUDGET)
-    assert planned_units(LAYERED, measured, BUDGET) == sum(plan.units)
+            assert LAYERED.plan(task).total == sum(plan.units)
 
 
 def test_a_run_spends_its_budget_and_no_more(tmp_path: Path) -> None:
     """But for what a split leaves over: less than a unit a group."""
-    synth = Synthesizer(
-        SCHEMA,
-        1.0,
-        workload=["categorical:3"],
-        rows=100,
-        ledger=tmp_path / "ledger",
-        create_ledger=True,
-    ).fit(TABLE)
-    assert synth.release.settings["mechanism"] == "layered"
-    measured = synth.release.measurements()
+    ledger = tmp_path / "ledger"
+    synth = Synthesizer(SCHEMA, 1.0, workload=["categorical:3"], rows=100, projector=QUICK)
+    synth.fit(TABLE, ledger=ledger, create_ledger=True)
+    assert synth.release_.settings.mechanism == LAYERED
+    measured = synth.release_.measurements()
     assert measured is not None
-    assert measured.workload.num_groups == measurable(LAYERED, synth.release.workload).num_groups
-    with Ledger(tmp_path / "ledger", read_only=True) as ledger:
-        assert 0 <= ledger.account("table").remaining < measured.workload.num_groups
+    assert measured.workload.num_groups == LAYERED.candidates(synth.release_.workload).num_groups
+    with Ledger(ledger, read_only=True) as opened:
+        assert 0 <= opened.account("table").remaining < measured.workload.num_groups
 
 
 def test_errors_fall() -> None:

@@ -1,17 +1,31 @@
-"""Sensitivity: no neighbouring tables differ by more than is claimed, and some by just as much."""
+"""Workloads: groups, sums of workloads, and sensitivities that no neighbours exceed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from private_gsd import Categorical, Encoder, Integer, Real, Schema, datasets, workloads
+from private_gsd import (
+    Boolean,
+    Categorical,
+    Encoder,
+    Integer,
+    Real,
+    Schema,
+    datasets,
+    workloads,
+)
 from private_gsd.counting.exact import count
 from private_gsd.errors import WorkloadError
 from private_gsd.workloads import Workload
+from tests.strategies import examples, sql_workloads
+from tests.workloads.test_marginal_constructors import SCHEMA as SMALL
 
 NEIGHBOURS: tuple[Literal["replace-one", "add-remove"], ...] = ("replace-one", "add-remove")
 SCHEMA = datasets.census_schema().select(
@@ -148,3 +162,84 @@ def test_a_sensitivity_is_never_rounded_down() -> None:
             for neighbours, each in (("replace-one", 2 * depth), ("add-remove", depth)):
                 claim = Fraction(many.sensitivity(None, neighbours))  # type: ignore[arg-type]
                 assert claim**2 >= each * copies
+
+
+WRONG: list[tuple[Callable[[], Any], str]] = [
+    (
+        lambda: workloads.categorical_marginals(SMALL, 1).select(np.array([False, True])),
+        "by their numbers",
+    ),
+    (lambda: workloads.categorical_marginals(SMALL, 1).select([0.9]), "by their numbers"),  # type: ignore[list-item]
+    (lambda: workloads.categorical_marginals(SMALL, 1).sensitivity([-1]), "groups 0 to 1 only"),
+    (
+        lambda: workloads.categorical_marginals(SMALL, 1).sensitivity(np.array([True, False])),
+        "by their numbers",
+    ),
+    (lambda: workloads.categorical_marginals(SMALL, 1).select([0, 0]), "given twice"),
+    (lambda: workloads.categorical_marginals(SMALL, 1).select([]), "some of the groups 0 to 1"),
+    (
+        lambda: workloads.categorical_marginals(SMALL, 1).select([2]),
+        "there are groups 0 to 1 only",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), WRONG, ids=[message for _, message in WRONG])
+def test_what_is_refused(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(WorkloadError) as error:
+        make()
+    assert message in str(error.value)
+
+
+def test_sizes_and_layout() -> None:
+    workload = workloads.categorical_marginals(SMALL, 2)
+    assert workload.size == 2 * 3
+    assert workload.group_sizes.tolist() == [6]
+    assert workload.query(0) == "sex = 'f' AND veteran = FALSE"
+    assert workload.query(5) == "sex = 'm' AND veteran IS NULL"
+    trees = workloads.tree_marginals(SMALL, sets=[("pay", "sex")], depth=2)
+    assert trees.size == 2 * (2 + 1) + 2 * (4 + 1)
+    assert trees.query(0) == "pay < 5.0 AND sex = 'f'"
+    assert trees.query(2) == "pay >= 5.0 AND sex = 'f'"
+    assert trees.query(4) == "pay IS NULL AND sex = 'f'"
+    assert trees.query(trees.size - 1) == "pay IS NULL AND sex = 'm'"
+    assert trees.describe(0) == "pay x sex"
+    both = workload + trees
+    assert both.offsets.tolist() == [0, 6, 22]
+    assert both.query(6) == trees.query(0)
+    assert repr(both) == "<Workload of 22 queries in 2 groups: marginals>"
+    for index in (-1, 22):
+        with pytest.raises(IndexError, match="no query"):
+            both.query(index)
+    with pytest.raises(IndexError, match="no group 2; there are 2"):
+        both.describe(2)
+
+
+@pytest.mark.parametrize("values", [["f"], ["f", "m", "x"]])
+def test_different_schemas_cannot_be_joined(values: list[str]) -> None:
+    other = Schema([Categorical("sex", values=values), Boolean("veteran")])
+    with pytest.raises(WorkloadError, match="different schemas"):
+        workloads.categorical_marginals(SMALL, 1) + workloads.categorical_marginals(other, 1)
+
+
+def test_only_workloads_can_be_added() -> None:
+    with pytest.raises(TypeError):
+        workloads.categorical_marginals(SMALL, 1) + 3
+
+
+@given(st.data())
+def test_selected_groups_keep_their_counts(data: st.DataObject) -> None:
+    schema, matrix = data.draw(examples())
+    workload = data.draw(sql_workloads(schema)) + workloads.random_halfspaces(schema, 600)
+    chosen = sorted(
+        data.draw(st.sets(st.integers(0, workload.num_groups - 1), min_size=1, max_size=9))
+    )
+    counts = count(workload, matrix)
+    expected = [
+        counts[workload.offsets[group] : workload.offsets[group + 1]].tolist() for group in chosen
+    ]
+    selected = workload.select(chosen)
+    assert count(selected, matrix).tolist() == [value for part in expected for value in part]
+    assert [selected.describe(group) for group in range(len(chosen))] == [
+        workload.describe(group) for group in chosen
+    ]

@@ -1,4 +1,4 @@
-"""Settings of projectors: whole numbers of at least 1, and numbers above 0."""
+"""Checks of projectors' settings: whole numbers of at least 1, and numbers above 0."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from private_gsd.errors import ProjectionError
 from private_gsd.projection.protocol import whole_number
 
 MOST = 2**24
-# A larger learning rate leaves the numbers that there are.
+# Largest learning rate; beyond it losses overflow.
 LARGEST = 10.0
 
 
 def check_settings(projector: Any) -> None:
-    """Refuse what makes no sense; numbers of any make become Python's."""
+    """Refuse settings that make no sense; numbers of any type become Python numbers."""
     for each in fields(projector):
         value = getattr(projector, each.name)
         if isinstance(each.default, int):

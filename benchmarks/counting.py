@@ -1,6 +1,6 @@
-"""Answering: exact counts for every family of queries, encoded rows in memory, on one core.
+"""Counting: exact counts for every family of queries, encoded rows in memory, on one core.
 
-    python -m benchmarks.answering
+    python -m benchmarks.counting
 
 Beside each stands what people write instead: pandas.crosstab and DuckDB's GROUP BY for marginals,
 NumPy for the rest. Where that would take hours, it answers a part of the queries, and its time is

@@ -1,20 +1,30 @@
-"""The paper's examples of a relaxation that goes wrong: its Figure 1, and half zeros, half ones."""
+"""RAP++: its temperatures and rows, and the paper's examples of a relaxation that goes wrong."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
 
-from private_gsd import Measurements
+from private_gsd import Measurements, workloads
 from private_gsd.counting.exact import count
 from private_gsd.projection import projector_of
-from tests.projection.baselines.known import at_most, measured, on_the_line
+from private_gsd.projection.baselines import rap_plus_plus
+from private_gsd.projection.baselines.optional import gradients
+from private_gsd.projection.baselines.rap_plus_plus import RAPPlusPlus
+from private_gsd.projection.baselines.relaxed import Relaxation
+from tests.projection.baselines.known import SCHEMA, at_most, measured, on_the_line, table
 
 pytestmark = pytest.mark.worker("baselines")
 
+TOOLS = gradients("rap")
+
 ROWS = 1000
+
 # All numbers are 0.5, and three prefixes end close to it.
 FIGURE_1 = measured(at_most([0.49, 0.5, 0.51]), on_the_line(np.full(ROWS, 0.5)))
+
 # Half of the numbers are 0 and half are 1, and one prefix ends between them.
 HALVES = measured(at_most([0.5]), on_the_line(np.repeat([0.0, 1.0], ROWS // 2)))
 
@@ -57,3 +67,39 @@ def test_half_zeros_half_ones_from_random_rows() -> None:
     """The bad minimum is one to begin in: random rows do not fall into it."""
     assert largest_error(HALVES, "gsd") == 0
     assert largest_error(HALVES, "rap++") < 0.01
+
+
+@pytest.mark.parametrize(("rows", "points"), [(41, 40), (40, 40), (30, 30), (100, 40)])
+def test_as_many_relaxed_rows_as_there_are_to_be(
+    rows: int, points: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = []
+    real = Relaxation.begin
+
+    def watched(self: Relaxation, key: Any, number: int, start: Any) -> Any:
+        begun.append(number)
+        return real(self, key, number, start)
+
+    monkeypatch.setattr(Relaxation, "begin", watched)
+    projector = projector_of("rap++:points=40,temperatures=1,iterations=1")
+    asked = workloads.categorical_marginals(SCHEMA, 1)
+    found = projector.project(measured(asked, table(50)), rows=rows)
+    assert begun == [points]
+    assert found.matrix.shape == (rows, len(SCHEMA))
+
+
+def test_inverse_temperatures_double_from_2_to_2048(monkeypatch: pytest.MonkeyPatch) -> None:
+    temperatures = []
+
+    def compiled(*_: Any) -> Any:
+        def run(rows: Any, moments: Any, asked: Any, sharpness: float, wanted: int) -> Any:
+            temperatures.append(sharpness)
+            return rows, moments, 1, 0.0, 0.0
+
+        return run, TOOLS.optax.adam(0.1)
+
+    monkeypatch.setattr(rap_plus_plus, "compiled", compiled)
+    asked = workloads.categorical_marginals(SCHEMA, 1)
+    RAPPlusPlus().project(measured(asked, table(50)), rows=10)
+    assert temperatures == [2.0**number for number in range(1, 12)]
+    assert rap_plus_plus.FIRST_TEMPERATURE == 2

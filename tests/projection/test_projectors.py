@@ -1,7 +1,8 @@
-"""Every projector: finds what is known, twice the same, refuses by name, and runs like ours."""
+"""Every projector: finds what is known, twice the same, refuses by name, and resumes its runs."""
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -12,13 +13,11 @@ import pyarrow.csv
 import pytest
 
 from private_gsd import (
-    Categorical,
+    Adaptive,
     Encoder,
     ExactCounts,
     GeneticSearch,
     Measurements,
-    Release,
-    Schema,
     Sweep,
     Synthesizer,
     datasets,
@@ -33,19 +32,23 @@ from private_gsd.errors import (
     WorkloadError,
     require,
 )
-from private_gsd.mechanisms import EndedEarlyWarning
-from private_gsd.privacy.ledger.ledger import Ledger
-from private_gsd.projection import NAMES, projector_of
-from private_gsd.projection.baselines import optional, products
-from private_gsd.projection.watch import Progress
-from private_gsd.runs.runner import Runner
+from private_gsd.projection import NAMES, Projection, Projector, projector_of
+from private_gsd.projection.baselines import gem, optional, products
+from private_gsd.projection.baselines.gem import GEM
+from private_gsd.projection.baselines.pgm import PGM
+from private_gsd.projection.baselines.rap import RAP
+from private_gsd.projection.baselines.rap_plus_plus import RAPPlusPlus
+from tests.fitting import fitted
 from tests.projection.baselines.known import SCHEMA, SPECS, measured, table
 
 pytestmark = pytest.mark.worker("baselines")
 
 ROWS = 4000
+
 TABLE = table(ROWS)
+
 MARGINALS = workloads.categorical_marginals(SCHEMA, 2) + workloads.tree_marginals(SCHEMA, 2, 2)
+
 MIXED = workloads.random_prefixes(SCHEMA, 60) + workloads.random_halfspaces(SCHEMA, 60)
 
 
@@ -73,7 +76,7 @@ def test_prefixes_and_halfspaces_are_met(name: str, mean: float, largest: float)
 
 
 QUICK = {
-    "gsd": "gsd",
+    "gsd": "gsd:denoise=false",
     "rap": "rap:mixtures=20,batch=50,iterations=10",
     "gem": "gem:mixtures=20,batch=50,iterations=10",
     "rap++": "rap++:points=40,temperatures=2,iterations=10",
@@ -86,16 +89,23 @@ def test_the_seed_decides(name: str) -> None:
     np.random.seed(1)  # noqa: NPY002
     measurements = measured(workloads.categorical_marginals(SCHEMA, 2), TABLE[:300])
     projector = projector_of(QUICK[name])
-    told: list[Progress] = []
-    one = projector.project(measurements, rows=50, seed=2**40 + 5, callback=told.append)
+    reports: list[tuple[str, float, float | None]] = []
+    one = projector.project(
+        measurements,
+        rows=50,
+        seed=2**40 + 5,
+        progress=lambda *each: reports.append(each),
+    )
     two = projector.project(measurements, rows=50, seed=2**40 + 5)
     np.testing.assert_array_equal(one.matrix, two.matrix)
-    assert told
-    assert told[-1].generation >= 1
+    what, done, total = reports[-1]
+    assert what == ("searching" if name == "gsd" else "fitting")
+    assert done >= 1
+    assert total is None or done == total
     assert one.loss == two.loss
-    # A stop is heard, and a table is made of what there is.
-    stopped = projector.project(measurements, rows=50, seed=1, callback=lambda _: True)
-    assert stopped.reason == "callback"
+    # A projection that is stopped makes a table of what was found so far.
+    stopped = projector.project(measurements, rows=50, seed=1, progress=lambda *_: True)
+    assert stopped.reason == "stopped"
     assert stopped.matrix.shape == one.matrix.shape == (50, len(SCHEMA))
     assert not np.array_equal(one.matrix, stopped.matrix, equal_nan=True)
     assert np.random.random() == pytest.approx(0.417022004702574)  # noqa: NPY002
@@ -147,35 +157,9 @@ class Killed(BaseException):
     """A kill."""
 
 
-MANY = Schema([Categorical(f"c{n}", values=list("abcdefgh")) for n in range(5)])
-SMALL = "pgm:iterations=50,cells=300"  # four pairs have 256 cells; a triangle would have 512
-
-
-def test_a_model_that_would_be_too_large(tmp_path: Path) -> None:
-    pairs = workloads.categorical_marginals(MANY, 2)
-    projector = projector_of(SMALL)
-    reason = projector.why_infeasible(pairs)
-    assert reason is not None
-    assert "these 10 marginals would have 32,768 cells" in reason
-    assert "join c0 x c1 x c2 x c3 x c4" in reason
-    assert projector.why_infeasible(pairs.select(range(4))) is None  # a star
-    rows = np.zeros((5, 5))
-    with pytest.raises(WorkloadError, match="Measure fewer marginals, or adaptively"):
-        projector.project(measured(pairs, rows), rows=5)
-    data = {name: ["a", "b"] * 30 for name in MANY.names}
-    for settings, message in (
-        ({"mechanism": "one-shot"}, "use the adaptive mechanism, which selects some"),
-        ({"mechanism": "adaptive", "groups": 2}, "say groups=1"),
-        ({"mechanism": "adaptive", "projector": "pgm:cells=63"}, "no marginal alone is small"),
-    ):
-        options: dict[str, Any] = {"workload": pairs, "projector": SMALL, **settings}
-        files: dict[str, Any] = {"release": tmp_path / "r", "ledger": tmp_path / "l"}
-        synth = Synthesizer(MANY, 1.0, create_ledger=True, **files, **options)
-        with pytest.raises(WorkloadError, match=message):
-            synth.fit(pyarrow.table(data))
-        with pytest.raises(WorkloadError, match=message):
-            synth.plan(pyarrow.table(data))
-        assert list(tmp_path.iterdir()) == []  # nothing was spent
+def new_files(folder: Path) -> dict[str, Any]:
+    """A release and a ledger that a fit makes."""
+    return {"release": folder / "r", "ledger": folder / "l", "create_ledger": True}
 
 
 @pytest.mark.parametrize("name", ["rap", "gem", "rap++"])
@@ -183,117 +167,72 @@ def test_too_many_products_are_found_before_anything_is_spent(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(products, "LARGEST", 1000)
-    files: dict[str, Any] = {"release": tmp_path / "r", "ledger": tmp_path / "l"}
-    synth = Synthesizer(CENSUS, 1.0, projector=name, create_ledger=True, **files)
+    synth = Synthesizer(CENSUS, 1.0, projector=name)
     with pytest.raises(WorkloadError, match="too many for 1,000 product distributions"):
-        synth.fit(PEOPLE)
+        synth.fit(PEOPLE, **new_files(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_model_is_kept_small_by_what_is_selected(tmp_path: Path) -> None:
-    """Only groups that still fit are selected; where none is left, the run ends with its table."""
-    data = pyarrow.table({name: ["a", "b", "c"] * 30 for name in MANY.names})
-    synth = Synthesizer(
-        MANY,
-        1.0,
-        workload=["categorical:2"],
-        projector=SMALL,
-        mechanism="adaptive",
-        epochs=5,
-        rows=20,
-        release=tmp_path / "r",
-    )
-    message = r"ended after 4 epochs and gave back .* none of the 6 groups that are left .* fewer"
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        pytest.warns(EndedEarlyWarning, match=message),
-        pytest.raises(Killed),
-    ):
-        patch.setattr(Release, "finish", lambda *_: (_ for _ in ()).throw(Killed()))
-        synth.fit(data)
-    # Killed after what was held was given back, it still comes to its end.
-    with pytest.warns(EndedEarlyWarning, match=message):
-        release = Synthesizer.resume(tmp_path / "r", data).release
-    assert release.synthetic.num_rows == 20
-    measurements = release.measurements()
-    assert measurements is not None
-    assert measurements.workload.num_groups == 4
-    assert projector_of(SMALL).why_infeasible(measurements.workload) is None
-    with Ledger(tmp_path / "r.ledger.db", create=True) as ledger:
-        account = ledger.account("table")
-        assert account.reserved == 0
-        assert account.spent == pytest.approx(0.8 * account.budget.units, rel=1e-6)
-        assert account.remaining == account.budget.units - account.spent
-        assert release.privacy["spent"]["rho"] == pytest.approx(0.8 * account.budget.rho, rel=1e-6)
-
-
 CENSUS = datasets.census_schema().select(["sex", "age", "marital"])
+
 PEOPLE = datasets.census(400, seed=2).select(CENSUS.names)
 
 
 @pytest.mark.parametrize("mechanism", ["one-shot", "adaptive"])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_killed_run_goes_on_with_its_projector(
+def test_a_killed_run_is_resumed_with_its_projector(
     name: str, mechanism: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Killed at the first projection of a one-shot run, or the second of an adaptive one."""
     data = tmp_path / "people.csv"
     pyarrow.csv.write_csv(PEOPLE, data)
     options: dict[str, Any] = {
         "workload": ["categorical:2", "tree:2:2"],
-        "mechanism": mechanism,
-        "epochs": 2,
+        "mechanism": Adaptive(epochs=2) if mechanism == "adaptive" else mechanism,
         "rows": 30,
         "insecure_noise_seed": 1,
         "projector": QUICK[name],
     }
-    told = []
-    whole = Synthesizer(CENSUS, 5.0, **options)
-    whole.fit(str(data), tell=lambda what, _: told.append(what))
-    assert "searching" in told
-    assert whole.release.settings["projector"] == QUICK[name]
-    folder = tmp_path / "killed"
-    project = Runner._project
+    whole = fitted(CENSUS, 5.0, str(data), **options).release_
+    kind = type(projector_of(name))
+    real, calls = kind.project, itertools.count()
 
-    def kill(self: Runner, found: Measurements, start: Any, number: int) -> Any:
-        if number == (mechanism == "adaptive"):
+    def killed(self: Projector, *arguments: Any, **settings: Any) -> Projection:
+        if next(calls) == (mechanism == "adaptive"):
             raise Killed
-        return project(self, found, start, number)
+        return real(self, *arguments, **settings)
 
+    folder = tmp_path / "killed"
     with monkeypatch.context() as patch:
-        patch.setattr(Runner, "_project", kill)
+        patch.setattr(kind, "project", killed)
         with pytest.raises(Killed):
-            Synthesizer(CENSUS, 5.0, release=folder, **options).fit(str(data))
-    again = Synthesizer.resume(folder)
-    assert again.projector == QUICK[name]
-    assert again.release.synthetic.equals(whole.release.synthetic)
-    assert again.release.privacy["spent"] == whole.release.privacy["spent"]
+            fitted(CENSUS, 5.0, str(data), release=folder, **options)
+    again = Synthesizer.resume(folder).release_
+    assert again.synthetic.equals(whole.synthetic)
+    assert again.privacy["spent"] == whole.privacy["spent"]
 
 
 def test_sweeps_take_a_projector() -> None:
     sweep = Sweep(CENSUS, PEOPLE, ["categorical:2"])
     settings = [
         {"rows": 20, "projector": QUICK["rap"]},
-        {"rows": 20, "projector": QUICK["pgm"], "mechanism": "adaptive", "epochs": 1},
+        {"rows": 20, "projector": QUICK["pgm"], "mechanism": Adaptive(epochs=1)},
     ]
     runs = sweep.run([1.0], settings=settings, insecure=True, n_jobs=1)
     assert [run.table.num_rows for run in runs] == [20, 20]
-    for wrong, message in (
-        ({"projector": "rap", "generations": 3}, "'generations' is of the genetic search"),
-        ({"projector": "rop"}, "no projector is called 'rop'"),
-    ):
-        with pytest.raises(ProjectionError, match=message):
-            sweep.run([1.0], settings=[wrong], insecure=True)
+    with pytest.raises(ProjectionError, match="no projector is called 'rop'"):
+        sweep.run([1.0], settings=[{"projector": "rop"}], insecure=True)
 
 
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
         ("rapp", r"no projector is called 'rapp' \(did you mean 'rap'\?\); there are gsd, rap"),
-        (None, "projector must be a name, not None"),
-        ("gsd:rows=5", "gsd has no 'rows'; its settings are denoise"),
+        (None, "projector must be a name or a Projector, not None"),
+        ("gsd:row=5", r"gsd has no 'row' \(did you mean 'rows'\?\); its settings are rows"),
         ("gsd:denoise=maybe", "denoise must be true or false, not 'maybe'"),
         ("rap:mixture=5", r"no 'mixture' \(did you mean 'mixtures'\?\); its settings are mixtures"),
-        ("rap:batch=many", "batch must be a whole number, not 'many'"),
+        ("rap:batch=many", "batch must be a whole number"),
         ("rap:iterations=5,iterations=6", "iterations is given twice"),
         ("rap:batch=5, batch =6", "batch is given twice"),
         ("rap:batch=5,", "rap has no ''"),
@@ -302,19 +241,17 @@ def test_sweeps_take_a_projector() -> None:
             "rap++:learning_rate=nan",
             "must be a number above 0 and at most 10, not nan",
         ),
-        ("gem:learning_rate=x", "learning_rate must be a number, not 'x'"),
+        ("gem:learning_rate=x", "learning_rate must be a number above 0"),
     ],
 )
-def test_names_and_settings_that_make_no_sense(spec: Any, message: str, tmp_path: Path) -> None:
+def test_names_and_settings_that_make_no_sense(spec: Any, message: str) -> None:
     with pytest.raises(ProjectionError, match=message):
         projector_of(spec)
-    synth = Synthesizer(CENSUS, 1.0, projector=spec, release=tmp_path / "r")
     with pytest.raises(ProjectionError, match=message):
-        synth.fit(PEOPLE)
-    assert list(tmp_path.iterdir()) == []
+        Synthesizer(CENSUS, 1.0, projector=spec)
 
 
-def test_the_search_smooths_unless_it_is_told_not_to() -> None:
+def test_the_search_denoises_unless_it_is_set_not_to() -> None:
     workload = workloads.categorical_marginals(CENSUS, 1)
     counts = np.random.default_rng(0).normal(500, 50, workload.size)
     groups = workload.num_groups
@@ -333,11 +270,10 @@ def test_a_missing_extra_is_named_before_anything_is_spent(
         return require(f"{module}_not_installed", **words)
 
     monkeypatch.setattr(optional, "require", missing)
-    files: dict[str, Any] = {"release": tmp_path / "r", "ledger": tmp_path / "l"}
-    synth = Synthesizer(CENSUS, 1.0, projector=name, create_ledger=True, **files)
+    synth = Synthesizer(CENSUS, 1.0, projector=name)
     message = rf"'{name.replace('+', '.')}' needs .* pip install 'private-gsd\[baselines\]'"
     with pytest.raises(MissingExtraError, match=message):
-        synth.fit(PEOPLE)
+        synth.fit(PEOPLE, **new_files(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -359,11 +295,17 @@ def test_jax_is_not_imported_unless_it_is_used() -> None:
     assert done.stdout == "set()\n"
 
 
-def test_noise_is_weighed_by_the_graphical_model() -> None:
-    """Of two measurements of one column, the better one counts."""
-    asked = workloads.categorical_marginals(SCHEMA, 1, columns=["member"])
-    good, bad = measured(asked, TABLE, 0.01), measured(asked, TABLE[::-1], 1000.0)
-    wrong = Measurements(asked, bad.counts[::-1].copy(), bad.scales, ROWS, ("",), False)
-    found = projector_of("pgm").project(good + wrong, rows=ROWS)
-    shares = count(asked, found.matrix) / ROWS
-    np.testing.assert_allclose(shares, good.shares, atol=1e-3)
+def test_settings_may_have_spaces() -> None:
+    assert projector_of(" rap : iterations = 5 , batch=7 ") == RAP(iterations=5, batch=7)
+
+
+def test_the_defaults_are_those_of_the_paper_s_table() -> None:
+    assert (RAP().mixtures, RAP().batch, RAP().iterations) == (1000, 5000, 1000)
+    assert (GEM().mixtures, GEM().batch, GEM().iterations) == (1000, 5000, 1000)
+    assert (RAP().learning_rate, GEM().learning_rate) == (0.03, 0.0003)
+    assert (gem.HIDDEN, gem.INPUTS) == ((128, 256), 16)
+    assert RAPPlusPlus().points == 1000
+    assert 2.0 ** RAPPlusPlus().temperatures == 2048
+    assert RAPPlusPlus().learning_rate in (0.0005, 0.001, 0.002, 0.005, 0.01)
+    assert PGM().iterations == 250
+    assert GeneticSearch().rows_of(None) == 2000
