@@ -25,7 +25,8 @@ def test_it_begins_with_nothing() -> None:
 
 
 def test_it_has_what_was_saved() -> None:
-    checkpoint, committed = MemoryCheckpoint(), []
+    checkpoint = MemoryCheckpoint()
+    committed: list[str] = []
     checkpoint.save_n_records(RECORDS, committed.append)
     checkpoint.save_selections([[3]], committed.append)
     checkpoint.save_measurements(MEASURED, committed.append)
@@ -43,13 +44,12 @@ def test_what_is_not_committed_is_not_saved() -> None:
         raise LookupError
 
     checkpoint = MemoryCheckpoint()
-    for save in (
-        lambda: checkpoint.save_n_records(RECORDS, refuse),
-        lambda: checkpoint.save_selections([[3]], refuse),
-        lambda: checkpoint.save_measurements(MEASURED, refuse),
-    ):
-        with pytest.raises(LookupError):
-            save()
+    with pytest.raises(LookupError):
+        checkpoint.save_n_records(RECORDS, refuse)
+    with pytest.raises(LookupError):
+        checkpoint.save_selections([[3]], refuse)
+    with pytest.raises(LookupError):
+        checkpoint.save_measurements(MEASURED, refuse)
     assert checkpoint.n_records() is None
     assert checkpoint.selections() == []
     assert checkpoint.measurements() is None
