@@ -7,7 +7,6 @@ import time
 import pytest
 
 from private_gsd.errors import ProjectionError
-from private_gsd.projection import watch as watching
 from private_gsd.projection.watch import Slices, Stopped, Watch
 
 
