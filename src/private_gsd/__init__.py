@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from private_gsd.errors import LedgerError as LedgerError
     from private_gsd.errors import MeasurementError as MeasurementError
     from private_gsd.errors import MissingExtraError as MissingExtraError
+    from private_gsd.errors import NotCommittedError as NotCommittedError
     from private_gsd.errors import NotFittedError as NotFittedError
     from private_gsd.errors import ProjectionError as ProjectionError
     from private_gsd.errors import ReleaseError as ReleaseError
     from private_gsd.errors import SchemaError as SchemaError
     from private_gsd.errors import SourceError as SourceError
+    from private_gsd.errors import UnreadableError as UnreadableError
     from private_gsd.errors import WorkloadError as WorkloadError
     from private_gsd.evaluation import Evaluation as Evaluation
     from private_gsd.evaluation import evaluate as evaluate
@@ -80,7 +82,8 @@ _NAMES = {
         "data.sources": "LeftOutWarning PostgresQuery Source open_source",
         "errors": (
             "BudgetError DataError GsdError LedgerError MeasurementError MissingExtraError "
-            "NotFittedError ProjectionError ReleaseError SchemaError SourceError WorkloadError"
+            "NotCommittedError NotFittedError ProjectionError ReleaseError SchemaError SourceError "
+            "UnreadableError WorkloadError"
         ),
         "evaluation": "Evaluation evaluate write_report",
         "measurements.knowledge": "Knowledge",

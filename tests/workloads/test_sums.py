@@ -24,8 +24,7 @@ from private_gsd.workloads.serialisation import dump_workload, load_workload
 from private_gsd.workloads.specs import workload_of
 from private_gsd.workloads.sums import STEPS, Part
 from tests.kernels.making import make_edits
-from tests.sql.people import SCHEMA
-from tests.sql.test_rules import rows_of
+from tests.sql.people import SCHEMA, rows_of
 from tests.workloads.random_sql import predicates_of
 
 pytestmark = pytest.mark.worker("large")
