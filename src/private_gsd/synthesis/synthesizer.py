@@ -73,6 +73,8 @@ class Synthesizer:
         release_: The release that ``fit`` made.
     """
 
+    release_: Release
+
     def __init__(
         self,
         schema: Schema,
