@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from private_gsd.evaluation import write_report as write_report
     from private_gsd.measurements.knowledge import Knowledge as Knowledge
     from private_gsd.measurements.measurements import Measurements as Measurements
+    from private_gsd.measurements.measurements import measure as measure
     from private_gsd.mechanisms import AIM as AIM
     from private_gsd.mechanisms import MST as MST
     from private_gsd.mechanisms import Adaptive as Adaptive
@@ -45,8 +46,16 @@ if TYPE_CHECKING:
     from private_gsd.mechanisms import Layered as Layered
     from private_gsd.mechanisms import Mechanism as Mechanism
     from private_gsd.mechanisms import OneShot as OneShot
+    from private_gsd.privacy.accountant import LedgerAccountant as LedgerAccountant
+    from private_gsd.privacy.accountant import LocalAccountant as LocalAccountant
+    from private_gsd.privacy.allocation import allocate as allocate
     from private_gsd.privacy.budget import Budget as Budget
+    from private_gsd.privacy.budget import RhoBudget as RhoBudget
+    from private_gsd.privacy.budget import default_delta as default_delta
+    from private_gsd.privacy.budget import epsilon_of as epsilon_of
     from private_gsd.privacy.ledger import Ledger as Ledger
+    from private_gsd.privacy.noise import SecureNoise as SecureNoise
+    from private_gsd.privacy.tradeoff import largest_powers as largest_powers
     from private_gsd.privacy.uncounted import UncountedWarning as UncountedWarning
     from private_gsd.projection import Projector as Projector
     from private_gsd.projection.baselines import GEM as GEM
@@ -87,10 +96,14 @@ _NAMES = {
         ),
         "evaluation": "Evaluation evaluate write_report",
         "measurements.knowledge": "Knowledge",
-        "measurements.measurements": "Measurements",
+        "measurements.measurements": "Measurements measure",
         "mechanisms": "AIM MST Adaptive EndedEarlyWarning Layered Mechanism OneShot",
-        "privacy.budget": "Budget",
+        "privacy.accountant": "LedgerAccountant LocalAccountant",
+        "privacy.allocation": "allocate",
+        "privacy.budget": "Budget RhoBudget default_delta epsilon_of",
         "privacy.ledger": "Ledger",
+        "privacy.noise": "SecureNoise",
+        "privacy.tradeoff": "largest_powers",
         "privacy.uncounted": "UncountedWarning",
         "projection": "Projector",
         "projection.baselines": "GEM PGM RAP RAPPlusPlus",
