@@ -67,12 +67,12 @@ def measured(make: Callable[[Schema], Workload], data: str | None) -> Measuremen
         schema, table = simulated()
     else:
         drafted = Schema.draft(open_source(data))
-        kept = [
+        chosen = [
             c.name
             for c in drafted
             if isinstance(c, Numeric) or (isinstance(c, Discrete) and len(c.values) <= 64)
         ]
-        schema = drafted.select(kept)
+        schema = drafted.select(chosen)
         table = open_source(data, schema)
     workload = make(schema)
     exact = exact_counts(workload, table)

@@ -63,9 +63,9 @@ def main() -> None:
             connection.execute("SET threads = 1")
             connection.register("people", people)
             connection.execute("CREATE TABLE mine AS FROM people")
-            asked = ", ".join(f"count(*) FILTER (WHERE {each})" for each in texts[:IN_DUCKDB])
+            counts = ", ".join(f"count(*) FILTER (WHERE {each})" for each in texts[:IN_DUCKDB])
             start = time.perf_counter()
-            connection.execute(f"SELECT {asked} FROM mine").fetchall()
+            connection.execute(f"SELECT {counts} FROM mine").fetchall()
             other = (time.perf_counter() - start) * options.queries / IN_DUCKDB
         measured = measure(
             exact,

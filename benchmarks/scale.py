@@ -5,7 +5,7 @@
 Simulated census rows in Parquet files, all pairs of categories and every category by every number
 as binary trees (231 groups). All rows are read from the files here and through DuckDB, some of
 them also from PostgreSQL and Spark, and counted by GROUP BY in DuckDB and groupBy in Spark, pair by
-pair. Each in a process of its own, whose memory is told; all of ours must give the same counts.
+pair. Each in a process of its own, whose memory is reported; all of ours must give the same counts.
 """
 
 from __future__ import annotations
@@ -151,12 +151,12 @@ def spark_grouped(paths: list[str]) -> dict[str, Any]:
     frame.createOrReplaceTempView("census")
     start = time.perf_counter()
     for one, other in grouped(workload_of(SCHEMA, SPECS)):
-        asked = f"SELECT {one} AS a, {other} AS b, count(*) FROM census GROUP BY 1, 2"
-        asked = asked.replace('"', "`").replace("epoch(", "unix_timestamp(")
-        asked = asked.replace(
+        statement = f"SELECT {one} AS a, {other} AS b, count(*) FROM census GROUP BY 1, 2"
+        statement = statement.replace('"', "`").replace("epoch(", "unix_timestamp(")
+        statement = statement.replace(
             "(`birth_date` - DATE '1970-01-01')", "datediff(`birth_date`, DATE '1970-01-01')"
         )
-        session.sql(asked).collect()
+        session.sql(statement).collect()
     seconds = time.perf_counter() - start
     session.stop()
     return {"rows": PART * len(paths), "seconds": seconds, "cpu": float("nan")}

@@ -129,7 +129,7 @@ TASKS = {
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept."""
+    """The folder of downloads."""
     given = os.environ.get(CACHE)
     return Path(given) if given else Path.home() / ".cache" / "private-gsd" / "acs"
 
@@ -139,7 +139,7 @@ def load_task(name: str, cache: Path | None = None) -> pa.Table:
 
     Args:
         name: Which of ``TASKS``.
-        cache: Where downloads are kept.
+        cache: The folder of downloads.
     """
     folder = cache_folder() if cache is None else cache
     path = person_file(folder)

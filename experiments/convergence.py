@@ -87,14 +87,14 @@ def perform(run: Settings, data: Data | None) -> list[Row]:
     history = found.history
     ends = np.geomspace(1, found.generations, POINTS)
     places = np.searchsorted([step.generation for step in history], ends)
-    kept = [history[place] for place in dict.fromkeys(places.clip(0, len(history) - 1).tolist())]
+    chosen = [history[place] for place in dict.fromkeys(places.clip(0, len(history) - 1).tolist())]
     return [
         {
             "generation": step.generation,
             "l2_error": float(np.sqrt(step.loss)),
             "seconds": step.seconds,
         }
-        for step in kept
+        for step in chosen
     ]
 
 

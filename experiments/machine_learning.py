@@ -53,7 +53,7 @@ def plan(config: Learning, data: Data | None) -> list[Settings]:
     at_once = tuple(replace(each, epochs=()) for each in config.systems)
     in_epochs = tuple(each for each in config.systems if each.epochs)
     for words, workload, once in (("BT", config.trees, True), ("HS", config.halfspaces, False)):
-        asked = Comparison(
+        compared = Comparison(
             workload=workload,
             systems=at_once if once else in_epochs,
             epsilons=config.epsilons,
@@ -61,19 +61,19 @@ def plan(config: Learning, data: Data | None) -> list[Settings]:
             queries=0 if once else config.queries,
             only=config.only if once else tuple(set(config.only) & {e.name for e in in_epochs}),
         )
-        if config.only and not asked.only:
+        if config.only and not compared.only:
             continue
-        runs += [{"questions": words, **run} for run in plan_comparison(asked, data)]
+        runs += [{"questions": words, **run} for run in plan_comparison(compared, data)]
     return runs
 
 
 def prepare(data: Data) -> Data:
     """Rows held out, and no column that gives a target away."""
-    kept = data.split().without(GIVE_AWAY.get(data.name, ()))
+    prepared = data.split().without(GIVE_AWAY.get(data.name, ()))
     return (
-        kept
-        if kept.targets
-        else replace(kept, targets=tuple(default_targets(kept.schema, kept.matrix)))
+        prepared
+        if prepared.targets
+        else replace(prepared, targets=tuple(default_targets(prepared.schema, prepared.matrix)))
     )
 
 
@@ -100,12 +100,12 @@ def perform(run: Settings, data: Data | None) -> list[Row]:
 
 def summary(rows: Sequence[Row]) -> list[Row]:
     """Scores by data, target and budget, averaged over seeds."""
-    told = []
+    named = []
     for row in rows:
         trained = {"real": REAL, "nothing": NOTHING}.get(row["trained_on"])
-        told.append({**row, "trained_on": trained or f"{row['system']} ({row['questions']})"})
+        named.append({**row, "trained_on": trained or f"{row['system']} ({row['questions']})"})
     by = ("data", "target", "trained_on", "epsilon")
-    return list(averages(told, by, ("f1", "accuracy")).values())
+    return list(averages(named, by, ("f1", "accuracy")).values())
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
@@ -172,7 +172,7 @@ FULL = Learning(
     seeds=1,
     reduced=(
         "one seed",
-        "halfspaces are asked with T = 25",
+        "halfspaces are measured with T = 25",
     ),
 )
 QUICK = Learning(

@@ -61,20 +61,22 @@ def part(total: int, job: int, jobs: int) -> int:
 
 
 def work(
-    asked: argparse.Namespace, job: int, reference: Reference, folder: Path
+    options: argparse.Namespace, job: int, reference: Reference, folder: Path
 ) -> Iterator[dict[str, Any]]:
     """All that one job does."""
-    chance = random.Random(f"{asked.seed} {job}")
-    yield from kills(part(asked.kills, job, asked.jobs), reference, folder, chance)
-    yield from races(part(asked.races, job, asked.jobs), reference, folder / "races", chance)
-    number = part(asked.damages, job, asked.jobs)
-    yield from damages(number, reference, folder / "damages", chance, asked.only)
+    rng = random.Random(f"{options.seed} {job}")
+    yield from kills(part(options.kills, job, options.jobs), reference, folder, rng)
+    yield from races(part(options.races, job, options.jobs), reference, folder / "races", rng)
+    number = part(options.damages, job, options.jobs)
+    yield from damages(number, reference, folder / "damages", rng, options.only)
 
 
-def in_jobs(asked: argparse.Namespace, reference: Reference, folder: Path) -> list[dict[str, Any]]:
-    """Fork the jobs, tell of their progress, and collect what they found."""
+def in_jobs(
+    options: argparse.Namespace, reference: Reference, folder: Path
+) -> list[dict[str, Any]]:
+    """Fork the jobs, report their progress, and collect what they found."""
     gc.freeze()
-    files = [folder / f"job-{job}.jsonl" for job in range(asked.jobs)]
+    files = [folder / f"job-{job}.jsonl" for job in range(options.jobs)]
     pids = []
     for job, file in enumerate(files):
         pid = os.fork()
@@ -82,7 +84,7 @@ def in_jobs(asked: argparse.Namespace, reference: Reference, folder: Path) -> li
             code = 1
             try:
                 with file.open("w") as output:
-                    for found in work(asked, job, reference, folder / f"job-{job}"):
+                    for found in work(options, job, reference, folder / f"job-{job}"):
                         output.write(json.dumps(found) + "\n")
                         output.flush()
                 code = 0
@@ -169,21 +171,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="write all that was found to this file")
     parser.add_argument("--folder", type=Path, help="work there and leave it; else temporary")
     parser.add_argument("--no-sync", action="store_true", help="do not wait for the disk")
-    asked = parser.parse_args(arguments)
-    if asked.no_sync:
+    options = parser.parse_args(arguments)
+    if options.no_sync:
         vars(os)["fsync"] = lambda descriptor: None  # noqa: ARG005
-    folder = asked.folder or Path(tempfile.mkdtemp(prefix="endurance-"))
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="endurance-"))
     folder.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     try:
         reference = Reference.made(folder / "reference")
-        results = in_jobs(asked, reference, folder)
+        results = in_jobs(options, reference, folder)
     finally:
-        if asked.folder is None:
+        if options.folder is None:
             shutil.rmtree(folder, ignore_errors=True)
     failed = show(results)
-    if asked.json:
-        asked.json.write_text(json.dumps(results, indent=1))
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1))
     print(f"{failed:,} failures in {time.monotonic() - began:.0f} seconds")
     return 1 if failed else 0
 

@@ -35,11 +35,11 @@ def inputs(reference: Reference, folder: Path) -> Iterator[Subject]:  # noqa: AR
     parquet = template / "people.parquet"
     pyarrow.parquet.write_table(table, parquet, write_page_checksum=True)
     footer = len(parquet.read_bytes()) - 8 - int.from_bytes(parquet.read_bytes()[-8:-4], "little")
-    asked = workloads.categorical_marginals(SCHEMA, k=3) + workloads.tree_marginals(SCHEMA, 1, 6)
-    exact = exact_counts(asked, table)
+    workload = workloads.categorical_marginals(SCHEMA, k=3) + workloads.tree_marginals(SCHEMA, 1, 6)
+    exact = exact_counts(workload, table)
     true = {"rows": exact.n_records, "counts": exact.counts.tolist()}
     files = ("schema.toml", "people.csv", "people.csv.gz", "people.parquet")
-    look = _LookAtInput(asked, true, footer)
+    look = _LookAtInput(workload, true, footer)
     yield Subject("input", template, place, files, look)
 
 
@@ -47,7 +47,7 @@ def inputs(reference: Reference, folder: Path) -> Iterator[Subject]:  # noqa: AR
 class _LookAtInput:
     """Check and synthesize, and compare what was read."""
 
-    asked: workloads.Workload
+    workload: workloads.Workload
     true: dict[str, Any]
     footer: int
 
@@ -63,7 +63,7 @@ class _LookAtInput:
         def same() -> bool:
             if name == "schema.toml":
                 return Schema.read(place / name) == SCHEMA
-            exact = exact_counts(self.asked, place / name)
+            exact = exact_counts(self.workload, place / name)
             return {"rows": exact.n_records, "counts": exact.counts.tolist()} == self.true
 
         def read() -> None:

@@ -78,7 +78,7 @@ class _LookAtLedger:
         file = place / "ledger.db"
         looked.take(command(["ledger", "show", file], place), lambda: True, "ledger show")
 
-        def tell() -> None:
+        def show() -> None:
             with Ledger(file, create=False, read_only=True) as ledger:
                 account = ledger.account(DATASET)
                 print(json.dumps([account.spent, account.remaining, account.budget.units]))
@@ -90,15 +90,15 @@ class _LookAtLedger:
 
             return work
 
-        def told(least: int) -> bool:
+        def right(least: int) -> bool:
             """Whether no less is spent and no more remains than is true."""
-            found = call(tell, place)
+            found = call(show, place)
             if found.code:
                 return found.refused
             says = json.loads(found.out)
             return bool(says[0] >= least and says[1] <= total - least and says[2] == total)
 
-        looked.take(call(tell, place), lambda: told(spent), "what is spent and remains")
+        looked.take(call(show, place), lambda: right(spent), "what is spent and remains")
         over = call(charge(remaining + 1), place)
         looked.take(over, lambda: False, "a charge over the total")
         words = ["synthesize", "people.csv", "--schema", "schema.toml", "--ledger", str(file)]
@@ -107,7 +107,7 @@ class _LookAtLedger:
         looked.take(command(words, place), lambda: False, "a run over the total")
         if remaining:
             paid = call(charge(remaining), place)
-            looked.take(paid, lambda: told(spent + remaining), "a charge of what remains")
+            looked.take(paid, lambda: right(spent + remaining), "a charge of what remains")
         # What is always refused is no sign that the damage was noticed.
         outcomes = [each for at, each in enumerate(looked.outcomes) if at not in (2, 3)]
         always = [each for at, each in enumerate(looked.outcomes) if at in (2, 3)]

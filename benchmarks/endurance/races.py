@@ -58,7 +58,7 @@ def races(
             yield {**counts, "part": "races", "what": kind, "races": 1, "failures": failures}
 
 
-def together(
+def simultaneously(
     works: Sequence[Callable[[], object]], folder: Path, random: random.Random
 ) -> list[Ended]:
     """Work in children that start at the same moment, give or take half a millisecond or ten."""
@@ -90,7 +90,7 @@ def _charges(
         with Ledger(scene.ledger, create=False) as ledger:
             ledger.charge(DATASET, total, mechanism="test", groups=["all"], run="race")
 
-    ended = together([charge] * random.choice([2, 3]), scene.folder, random)
+    ended = simultaneously([charge] * random.choice([2, 3]), scene.folder, random)
     failures = _one_wins(ended)
     if scene.spent_and_remaining() != (total, 0):
         failures.append(f"spent and remaining are {scene.spent_and_remaining()}, not {(total, 0)}")
@@ -106,7 +106,7 @@ def _runs(
         lambda folder=folder: scene.fit(folder)  # type: ignore[misc]
         for folder in others
     ]
-    ended = together(works, scene.folder, random)
+    ended = simultaneously(works, scene.folder, random)
     failures = _one_wins(ended)
     for folder, each in zip(others, ended, strict=True):
         if each.code and (folder / "release.json").exists():
@@ -124,7 +124,7 @@ def _one_release(
 ) -> tuple[list[str], dict[str, int]]:
     """Two that resume the same release: one works, the other is refused or finds it complete."""
     seen = drawn(scene.release)
-    ended = together([scene.resume] * 2, scene.folder, random)
+    ended = simultaneously([scene.resume] * 2, scene.folder, random)
     failures = _troubles(ended)
     complete = sum(each.code == 0 for each in ended)
     if not complete:
@@ -136,12 +136,12 @@ def _one_release(
 def _two_copies(
     scene: Scene, reference: Reference, random: random.Random
 ) -> tuple[list[str], dict[str, int]]:
-    """Two that resume copies of a release: what one keeps, the other never shows otherwise."""
+    """Two that resume copies of a release: what one saves, the other never shows otherwise."""
     other = scene.folder / "other"
     shutil.copytree(scene.release, other)
     seen = drawn(scene.release)
     works = [scene.resume, lambda: scene.resume(other)]
-    ended = together(works, scene.folder, random)
+    ended = simultaneously(works, scene.folder, random)
     failures = _one_wins(ended, any_reason=True)
     folders = [scene.release, other]
     twice = differing(drawn(scene.release), drawn(other))

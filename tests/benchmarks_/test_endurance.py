@@ -38,12 +38,12 @@ def test_how_children_end(tmp_path: Path) -> None:
 
 
 def test_every_damage_changes_something() -> None:
-    chance = random.Random(1)
+    rng = random.Random(1)
     for content in (b"some text, and more of it", bytes(5000), b"1"):
         for name in damages.DAMAGES:
             if name == "cut short" and len(content) == 1:
                 continue
-            assert damages.damaged(content, name, chance, None) != content
+            assert damages.damaged(content, name, rng, None) != content
     names = {damages.choose(number, swap=True) for number in range(7)}
     assert names == {*damages.DAMAGES, damages.SWAPPED}
 
