@@ -15,7 +15,7 @@ from private_gsd.errors import WorkloadError
 from private_gsd.projection.atoms import Atoms
 from private_gsd.projection.denoising.chow_liu import SpanningTrees
 from private_gsd.workloads import Marginals, Workload
-from private_gsd.workloads.layout import tables_asked
+from private_gsd.workloads.layout import marginal_tables
 from private_gsd.workloads.marginals import Marginal
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _marginals(target: Workload, parts: Parts) -> Workload:
 
 def largest_tree(workload: Workload) -> list[int]:
     """The pairs of the spanning tree with the most cells."""
-    sizes = Atoms.of(workload.schema, tables_asked(workload)).sizes
+    sizes = Atoms.of(workload.schema, marginal_tables(workload)).sizes
     scopes = scopes_of(workload)
     pairs = sorted(
         range(single_columns(workload), len(scopes)),
