@@ -110,7 +110,7 @@ RETIRED = (
     Retired("go_on gone_on going_on goes_on", "resume"),
 )
 # Of these, the ones that are ordinary English in a heading.
-ORDINARY = {"asked", "keep", "kept", "free", "outside", "plan", "search", "split", "groups"}
+ORDINARY = {"asked", "keep", "kept", "free", "outside", "plan"}
 # Headings are English, where these say the retired things.
 RETIRED_HEADINGS = (
     Retired("sees_a_release holds_the_data", "release report; evaluation report (confidential)"),
@@ -120,6 +120,8 @@ RETIRED_HEADINGS = (
 # Where a retired word is right after all: (file, identifier), with the reason.
 ALLOWED: dict[tuple[str, str], str] = {
     ("kernels/conjunctions.py", "meets"): "a row meets a conjunction",
+    ("synthesis/synthesizer.py", "keep_folder"): "a temporary folder that is not removed",
+    ("synthesis/synthesizer.py", "_keep"): "a temporary folder that is not removed",
     ("mechanisms/adaptive.py", "groups"): "the groups that were selected",
     ("data/datasets.py", "people"): "how many people have a job, in the simulated census",
 }
@@ -136,7 +138,15 @@ REMAINING_MODULES: set[str] = set()
 REMAINING_CLASSES: set[str] = set()
 REMAINING_LONG: set[str] = set()
 REMAINING_ISINSTANCE: set[str] = set()
+<<<<<<< HEAD
 REMAINING_IN_MANUAL: dict[str, str] = {}
+=======
+REMAINING_IN_MANUAL: dict[str, str] = {
+    "privacy.md": "measurements privacy",
+    "search.md": "measurements privacy projection",
+    "tables.md": "data",
+}
+>>>>>>> d1b42a12b304a9ed9351b2f3f5e8d4c54bdf5541
 
 
 def words_of(name: str) -> list[str]:
@@ -294,8 +304,7 @@ def test_headings_have_no_retired_words() -> None:
         body = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
         for heading in re.findall(r"^#+ (.*)$", body, re.MULTILINE):
             for retired in RETIRED + RETIRED_HEADINGS:
-                words = {word.removeprefix("=") for word in retired.words.split()}
-                if any(holds(heading, word) for word in words - ORDINARY):
+                if any(holds(heading, word) for word in set(retired.words.split()) - ORDINARY):
                     found.add(f"{page.name}: {heading}")
     check_set(found, REMAINING_HEADINGS, "REMAINING_HEADINGS")
 
@@ -378,7 +387,8 @@ def test_the_manual_uses_the_flat_api() -> None:
     public = set(private_gsd.__all__)
     found: dict[str, set[str]] = defaultdict(set)
     for page in MANUAL:
-        text = page.read_text()
+        # But in what a session shows of an error.
+        text = re.sub(r"^private_gsd\.errors\.\w+: ", "", page.read_text(), flags=re.MULTILINE)
         used = set(re.findall(r"(?<![\w./-])(?:private_)?gsd\.(?!whl)([A-Za-z]\w*)", text))
         for line in re.findall(r"from private_gsd import ([^\n]+)", text):
             used |= {name.split(" as ")[0].strip() for name in line.strip("()").split(",")}
