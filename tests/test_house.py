@@ -138,15 +138,7 @@ REMAINING_MODULES: set[str] = set()
 REMAINING_CLASSES: set[str] = set()
 REMAINING_LONG: set[str] = set()
 REMAINING_ISINSTANCE: set[str] = set()
-<<<<<<< HEAD
 REMAINING_IN_MANUAL: dict[str, str] = {}
-=======
-REMAINING_IN_MANUAL: dict[str, str] = {
-    "privacy.md": "measurements privacy",
-    "search.md": "measurements privacy projection",
-    "tables.md": "data",
-}
->>>>>>> d1b42a12b304a9ed9351b2f3f5e8d4c54bdf5541
 
 
 def words_of(name: str) -> list[str]:
