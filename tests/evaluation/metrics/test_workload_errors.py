@@ -22,7 +22,8 @@ def measured(groups: list[tuple[list[str], float]]) -> gsd.Measurements:
     """Measurements of some pairs of columns, with given noise."""
     tables = []
     for names, scale in groups:
-        size = math.prod(len(SCHEMA[name].values) for name in names)  # type: ignore[attr-defined]
+        sizes: list[int] = [len(SCHEMA[name].values) for name in names]  # type: ignore[attr-defined]
+        size = math.prod(sizes)
         tables.append((names, [TRAIN.num_rows / size] * size, scale))
     return gsd.Measurements.from_marginals(SCHEMA, TRAIN.num_rows, tables, private=True)
 
