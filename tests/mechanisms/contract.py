@@ -79,6 +79,7 @@ class Watched:
         self.payments = WatchedPayments(self.task.budget)
         self.checkpoint = SavedCheckpoint(Moments())
         self.projections = 0
+        self.starts = 0
         self.streams: dict[int, str] = {}
 
     @property
@@ -102,6 +103,7 @@ class Watched:
 
     def _project(self, measured: Any, start: Any, number: int) -> NDArray[np.float64]:
         self.projections += 1
+        self.starts += start is not None
         return projected(measured, start, number)
 
 
@@ -137,6 +139,7 @@ class MechanismContract:
             assert plan.total > 0.99 * watched.task.budget.units
         assert len(plan.units) == watched.task.workload.num_groups
         assert 1 <= watched.projections <= plan.searches
+        assert mechanism.warm_start == (watched.starts > 0)
         # All that was charged was drawn and committed, and each step had noise of its own.
         assert set(watched.payments.commits) == set(watched.payments.charges)
         assert sorted(watched.streams.values()) == sorted(watched.payments.charges)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from private_gsd import (
+    AIM,
     MST,
     Adaptive,
     Budget,
@@ -84,6 +85,15 @@ def test_what_cannot_be_run_is_refused() -> None:
     with pytest.raises(WorkloadError, match="cannot serve halfspaces"):
         Runner(pgm, halfspaces).check()
     Runner(SETTINGS, TARGET).check()
+
+
+def test_a_search_that_starts_from_a_table_has_no_islands() -> None:
+    """Which is found before anything is paid for."""
+    islands = replace(SETTINGS, projector=GeneticSearch(denoise=False, islands=2))
+    Runner(islands, TARGET).rehearse()
+    for mechanism in (Adaptive(epochs=1), AIM()):
+        with pytest.raises(ProjectionError, match="has no islands"):
+            Runner(replace(islands, mechanism=mechanism), TARGET).rehearse()
 
 
 def test_tables_have_seeds_of_their_own() -> None:

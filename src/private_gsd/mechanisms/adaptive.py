@@ -50,6 +50,7 @@ class Adaptive(Mechanism):
     selection_fraction: float = 0.5
 
     name: ClassVar[str] = "adaptive"
+    warm_start: ClassVar[bool] = True
     story: ClassVar[str] = (
         "{searches} epochs of {queries_per_epoch}, selected by their error with noise of "
         "{noise:,.3g} rows"

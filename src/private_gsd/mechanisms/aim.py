@@ -60,6 +60,7 @@ class AIM(ColumnsFirst):
     """Measures all columns, and in rounds the marginals that are worth their noise."""
 
     name: ClassVar[str] = "aim"
+    warm_start: ClassVar[bool] = True
     story: ClassVar[str] = (
         "all columns are measured, and in rounds what is farthest from the table so far, beyond "
         "the noise of the first round, with noise of {noise:,.3g} rows on their distance"

@@ -89,6 +89,8 @@ class Mechanism(ABC):
     story: ClassVar[str] = ""
     # Whether all of its noise is Gaussian, so that the conversion "gdp" holds.
     gaussian_noise_only: ClassVar[bool] = False
+    # Whether its projections start from a table.
+    warm_start: ClassVar[bool] = False
 
     def candidates(self, target: Workload) -> Workload:
         """The candidate queries for a target workload: what may be measured."""

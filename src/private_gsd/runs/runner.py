@@ -103,12 +103,12 @@ class Runner:
 
     def rehearse(self) -> None:
         """Load or compile what the run needs, before anything is paid for."""
-        started = plan_run(self.settings.mechanism, self.task).searches > 1
+        mechanism, projector = self.settings.mechanism, self.settings.projector
         rehearse(
-            self.settings.mechanism,
+            mechanism,
             self.workload,
-            lambda some: self.settings.projector.prepare(
-                some, rows=self.settings.rows, started=started
+            lambda some: projector.prepare(
+                some, rows=self.settings.rows, started=mechanism.warm_start
             ),
             self.knowledge.workload,
         )
