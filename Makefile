@@ -56,7 +56,7 @@ format: install
 
 bench: install
 	@$(BIN)/python -m benchmarks.encoding
-	@$(BIN)/python -m benchmarks.answering
+	@$(BIN)/python -m benchmarks.counting
 	@$(BIN)/python -m benchmarks.noise
 	@$(BIN)/python -m benchmarks.genetic
 	@$(BIN)/python -m benchmarks.endtoend

@@ -34,8 +34,10 @@ import numpy as np
 
 EPSILONS = (0.07, 0.23, 0.52, 0.74, 1.0)
 PARTS = {"marginals": ("categorical:2", "categorical:3"), "mixed": ("pairs",)}
-HELD = 5  # every so manieth row is held out for the models
+HOLDOUT = 5  # one row in so many is held out for the models
 UNSEEN = 2000
+# The search as in the paper.
+PAPER = "gsd:denoise=false,weights=equal"
 # The paper's sizes of tables for each; 0 is as many rows as the data has.
 SYSTEMS: dict[str, list[dict[str, Any]]] = {
     "ours": [{"mechanism": "auto"}],
@@ -47,11 +49,11 @@ SYSTEMS: dict[str, list[dict[str, Any]]] = {
         {"mechanism": "adaptive", "epochs": 10, "rows": 5000},
         {"mechanism": "adaptive", "epochs": 25, "rows": 5000},
         {"mechanism": "mst", "rows": 5000},
-        {"mechanism": "one-shot", "rows": 5000, "denoise": False},
+        {"mechanism": "one-shot", "projector": "gsd:denoise=false", "rows": 5000},
     ],
-    "GSD, one-shot": [{"denoise": False, "weights": "equal", "rows": 2000}],
+    "GSD, one-shot": [{"projector": PAPER, "rows": 2000}],
     "GSD, adaptive": [
-        {"mechanism": "adaptive", "epochs": t, "denoise": False, "weights": "equal", "rows": 2000}
+        {"mechanism": "adaptive", "epochs": t, "projector": PAPER, "rows": 2000}
         for t in (10, 25, 50)
     ],
     "RP": [{"projector": "rap", "rows": 50_000}],
@@ -72,111 +74,90 @@ def tables(data: str, part: str) -> tuple[Any, Any, Any]:
 
     schema = Schema.read(f"benchmarks/schemas/{Path(data).stem}.toml")
     matrix = sample_table(data, schema, limit=2**31).sample
-    held = np.arange(len(matrix)) % HELD == 0 if part == "mixed" else np.zeros(len(matrix), bool)
-    return schema, matrix[~held], matrix[held]
+    mixed = part == "mixed"
+    out = np.arange(len(matrix)) % HOLDOUT == 0 if mixed else np.zeros(len(matrix), bool)
+    return schema, matrix[~out], matrix[out]
 
 
 @lru_cache(maxsize=2)
-def counted(data: str, part: str, workload: str) -> Any:
-    """The exact answers, kept for the next run of this process."""
+def counted(data: str, part: str, workload: str, neighbours: str) -> Any:
+    """The exact counts, for all runs of this process."""
     from private_gsd import Encoder, Sweep
+    from private_gsd.privacy.budget import default_delta
     from private_gsd.workloads.specs import default_specs, workload_of
 
     schema, matrix, _ = tables(data, part)
     specs = default_specs(schema, 2) if workload == "pairs" else [workload]
-    return Sweep(schema, Encoder(schema).decode(matrix), workload_of(schema, specs))
+    return Sweep(
+        schema,
+        Encoder(schema).decode(matrix),
+        workload_of(schema, specs),
+        delta=default_delta(len(matrix)),
+        neighbours=neighbours,  # type: ignore[arg-type]
+    )
+
+
+def sweep_of(run: dict[str, Any]) -> Any:
+    """The sweep that a run is one of."""
+    neighbours = run.get("neighbours", NEIGHBOURS[0])
+    return counted(run["data"], run["part"], run["workload"], neighbours)
 
 
 def settings_of(run: dict[str, Any]) -> dict[str, Any]:
-    """What a sweep is told."""
-    from private_gsd.mechanisms import conversion_of
+    """The settings of a run, as a sweep takes them."""
     from private_gsd.mechanisms.defaults import choose_mechanism, choose_rows
+    from private_gsd.mechanisms.registry import conversion_of, mechanism_with
     from private_gsd.privacy.budget import RhoBudget
 
     settings = dict(run["settings"])
-    sweep = counted(run["data"], run["part"], run["workload"])
+    sweep = sweep_of(run)
     rows = len(tables(run["data"], run["part"])[1])
-    if settings.get("mechanism") == "auto":
+    mechanism, epochs = settings.pop("mechanism", "one-shot"), settings.pop("epochs", None)
+    if mechanism == "auto":
         chosen = choose_mechanism(sweep.workload)
-        budget = RhoBudget.from_epsilon(run["epsilon"], sweep.delta, conversion_of(chosen.name))
-        people = None if run.get("neighbours") == "add-remove" else rows
-        best = choose_rows(chosen, sweep.workload, budget, people)
-        settings |= {"mechanism": chosen.name, "rows": best}
+        budget = RhoBudget.from_epsilon(run["epsilon"], sweep.delta, conversion_of(chosen))
+        public = None if run.get("neighbours") == "add-remove" else rows
+        return {"mechanism": chosen, "rows": choose_rows(chosen, sweep.workload, budget, public)}
     settings["rows"] = settings["rows"] or rows
-    return settings
+    return {**settings, "mechanism": mechanism_with(mechanism, epochs=epochs)}
 
 
 def perform(run: dict[str, Any]) -> dict[str, Any]:
     """One run, in a process of its own."""
     from private_gsd import LeftOutWarning
-    from private_gsd.counting.comparison import share_errors
-    from private_gsd.counting.exact import count
-    from private_gsd.mechanisms import Mechanism
 
     warnings.simplefilter("ignore", LeftOutWarning)
     begin, cpu = time.perf_counter(), time.process_time()
-    sweep = counted(run["data"], run["part"], run["workload"])
-    if run.get("neighbours") == "add-remove":
-        matrix = added_or_removed(run)
-    else:
-        (made,) = sweep.run(
-            [run["epsilon"]],
-            seeds=[run["seed"]],
-            settings=[settings_of(run)],
-            insecure=True,
-            n_jobs=1,
-        )
-        matrix = made.matrix
-    exact = sweep.exact(Mechanism())
-    made_shares = count(sweep.workload, matrix) / len(matrix)
-    errors = share_errors(exact.counts / exact.n_records, made_shares)
-    found = {"mean": errors.mean, "max": errors.max}
+    (made,) = sweep_of(run).run(
+        [run["epsilon"]],
+        seeds=[run["seed"]],
+        settings=[settings_of(run)],
+        insecure=True,
+        evaluate=True,
+        n_jobs=1,
+    )
+    found = {"mean": made.errors.mean, "max": made.errors.max}
     if run["part"] == "mixed":
-        found |= unseen(run, matrix)
+        found |= unseen(run, made.matrix)
     seconds = {"seconds": time.perf_counter() - begin, "cpu_seconds": time.process_time() - cpu}
     return {**run, **found, **seconds}
 
 
-def added_or_removed(run: dict[str, Any]) -> Any:
-    """A table by the other relation, which sweeps do not know."""
-    from private_gsd import Encoder, Synthesizer
-
-    settings = {"mechanism": "one-shot", **settings_of(run)}  # as sweeps have it
-    # Of the settings of the search a fit knows this one; the weights are equal if variances are.
-    if not settings.pop("denoise", True):
-        settings["projector"] = "gsd:denoise=false"
-    settings.pop("weights", None)
-
-    schema, matrix, _ = tables(run["data"], run["part"])
-    sweep = counted(run["data"], run["part"], run["workload"])
-    synth = Synthesizer(
-        schema,
-        run["epsilon"],
-        delta=sweep.delta,
-        workload=sweep.workload,
-        neighbours="add-remove",
-        random_state=run["seed"],
-        insecure_noise_seed=run["seed"],
-        **settings,
-    )
-    return synth.fit(Encoder(schema).decode(matrix)).release.matrix
-
-
 def unseen(run: dict[str, Any], made: Any) -> dict[str, Any]:
-    """Errors of questions that nobody asked, and scores of models."""
+    """Errors of queries that nobody measured, and scores of models."""
     from private_gsd.counting.exact import count
     from private_gsd.evaluation.metrics.classifiers import MODELS
     from private_gsd.evaluation.metrics.machine_learning import default_targets, learn
     from private_gsd.workloads import random_halfspaces, random_prefixes
 
-    schema, matrix, held = tables(run["data"], run["part"])
+    schema, matrix, holdout = tables(run["data"], run["part"])
     found: dict[str, Any] = {}
     for name, make in (("prefixes", random_prefixes), ("halfspaces", random_halfspaces)):
-        asked = make(schema, UNSEEN, seed=1)
-        errors = np.abs(count(asked, matrix) / len(matrix) - count(asked, made) / len(made))
+        queries = make(schema, UNSEEN, seed=1)
+        errors = np.abs(count(queries, matrix) / len(matrix) - count(queries, made) / len(made))
         found |= {f"{name} mean": float(errors.mean()), f"{name} max": float(errors.max())}
     targets = default_targets(schema, matrix)
-    for task in learn(schema, made, matrix, held, targets, seed=run["seed"]):
+    for task in learn(schema, made, matrix, holdout, targets, seed=run["seed"]):
         for score in task.scores:
             if score.model == MODELS[0]:
                 found[f"F1 {task.target} {score.trained_on}"] = score.f1_macro
@@ -251,9 +232,9 @@ def summary(runs: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, dict[
     """By data and workload, by ε, by system: means over seeds, of the best settings."""
     cells: dict[Any, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
-        other = ", add-remove" if run.get("neighbours") == "add-remove" else ""
-        asked = run["workload"] + other
-        place = Path(run["data"]).stem, asked, run["epsilon"], run["system"]
+        relation = ", add-remove" if run.get("neighbours") == "add-remove" else ""
+        workload = run["workload"] + relation
+        place = Path(run["data"]).stem, workload, run["epsilon"], run["system"]
         cells[place][json.dumps(run["settings"])].append(run)
     found: dict[Any, Any] = defaultdict(lambda: defaultdict(dict))
     for (data, workload, epsilon, system), tried in cells.items():

@@ -1,9 +1,9 @@
-"""Analysts: questions in SQL, asked for by name, beside what the default workload makes of them.
+"""Analysts: queries in SQL, measured by name, beside what the default workload makes of them.
 
     python -m benchmarks.analysts --data adult.csv [--epsilon 1] [--seeds 5]
 
-Three releases of one budget: all pairs of columns (the default workload), the questions alone, and
-both. The error is that of the 200 questions in benchmarks/queries/adult.sql. The noise is seeded,
+Three releases of one budget: all pairs of columns (the default workload), the queries alone, and
+both. The error is that of the 200 queries in benchmarks/queries/adult.sql. The noise is seeded,
 so that anyone gets the same figures; a release would not be private.
 """
 
@@ -18,6 +18,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measure import Phases
 from private_gsd import LeftOutWarning, Schema, Synthesizer
 from private_gsd.counting.comparison import share_errors
 from private_gsd.counting.exact import count, exact_counts
@@ -30,7 +31,7 @@ HERE = Path(__file__).parent
 def main() -> None:
     """Measure and report."""
     warnings.simplefilter("ignore", LeftOutWarning)
-    parser = argparse.ArgumentParser(description="Questions in SQL.")
+    parser = argparse.ArgumentParser(description="Queries in SQL.")
     parser.add_argument("--data", required=True)
     parser.add_argument("--schema", default=HERE / "schemas/adult.toml", type=Path)
     parser.add_argument("--queries", default=HERE / "queries/adult.sql", type=Path)
@@ -39,13 +40,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2000)
     options = parser.parse_args()
     schema = Schema.read(options.schema)
-    asked = read_predicates(schema, options.queries)
+    queries = read_predicates(schema, options.queries)
     pairs = workload_of(schema, default_specs(schema, 2))
-    exact = exact_counts(asked, options.data)
+    exact = exact_counts(queries, options.data)
     truth = exact.counts / exact.n_records
     table = Table("workload", "groups", "mean error", "spread", "largest error", "seconds")
     results = {}
-    for name, workload in (("all pairs", pairs), ("questions", asked), ("both", pairs + asked)):
+    for name, workload in (("all pairs", pairs), ("queries", queries), ("both", pairs + queries)):
         means, largest, seconds = [], [], []
         for seed in range(options.seeds):
             synth = Synthesizer(
@@ -55,21 +56,14 @@ def main() -> None:
                 mechanism="one-shot",
                 rows=options.rows,
                 random_state=seed,
-                insecure_noise_seed=seed,
             )
-            took: list[float] = []
-            synth.fit(
-                options.data,
-                tell=lambda what, now, took=took: (
-                    took.append(now.seconds)  # type: ignore[misc]
-                    if what == "searching"
-                    else None
-                ),
-            )
-            found = share_errors(truth, count(asked, synth.release.matrix) / options.rows)
+            phases = Phases()
+            synth.fit(options.data, insecure_noise_seed=seed, progress=phases)
+            matrix = synth.release_.matrix
+            found = share_errors(truth, count(queries, matrix) / options.rows)
             means.append(found.mean)
             largest.append(found.max)
-            seconds.append(took[-1])
+            seconds.append(phases.seconds("searching"))
         results[name] = [float(np.mean(each)) for each in (means, largest, seconds)]
         table.add_row(
             name,

@@ -46,7 +46,7 @@ import os
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -57,11 +57,15 @@ from rich.table import Table
 from scipy.stats import beta, norm
 
 from private_gsd import Categorical, Encoder, Schema, exact_counts
-from private_gsd.mechanisms import Mechanism, Name, Run, conversion_of, measurable
-from private_gsd.mechanisms import run as run_mechanism
+from private_gsd.mechanisms import MECHANISMS as REGISTRY
+from private_gsd.mechanisms import Adaptive, Task
+from private_gsd.mechanisms.registry import conversion_of
 from private_gsd.privacy.accountant import LocalAccountant
 from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.noise import SecureNoise
+from private_gsd.runs.checkpoint import MemoryCheckpoint
+from private_gsd.runs.executor import Executor
+from private_gsd.runs.payments import UnledgeredPayments
 from private_gsd.workloads import Neighbours, Workload
 from private_gsd.workloads.specs import workload_of
 
@@ -70,12 +74,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from private_gsd.measurements.measurements import Measurements
-    from private_gsd.privacy.measuring import NoisyRecordCount
-
     Matrix = NDArray[np.float64]
 
-MECHANISMS: tuple[str, ...] = get_args(Name)
+MECHANISMS = tuple(REGISTRY)
 RELATIONS: tuple[str, ...] = get_args(Neighbours)
 # The adaptive mechanism selects and measures so often; more epochs have more of the same.
 EPOCHS = 2
@@ -189,53 +190,12 @@ def log_selection(scores: NDArray[np.int64], chosen: Sequence[int], scale: float
     return total
 
 
-@dataclass
-class Memory:
-    """A checkpoint in memory, of all that a release publishes."""
-
-    counted: NoisyRecordCount | None = None
-    selected: list[list[int]] = field(default_factory=list)
-    measured: Measurements | None = None
-    tables: dict[int, Matrix] = field(default_factory=dict)
-
-    def measurements(self) -> Measurements | None:
-        """What was measured."""
-        return self.measured
-
-    def epochs(self) -> list[list[int]]:
-        """What was selected."""
-        return self.selected
-
-    def table(self, epoch: int) -> Matrix | None:
-        """The synthetic table."""
-        return self.tables.get(epoch)
-
-    def total(self) -> NoisyRecordCount | None:
-        """The number of records."""
-        return self.counted
-
-    def keep_total(self, total: NoisyRecordCount, before: object) -> None:  # noqa: ARG002
-        """Keep it."""
-        self.counted = total
-
-    def keep_epochs(self, epochs: list[list[int]], before: object) -> None:  # noqa: ARG002
-        """Keep them."""
-        self.selected = epochs
-
-    def keep_measurements(self, measurements: Measurements, before: object) -> None:  # noqa: ARG002
-        """Keep them."""
-        self.measured = measurements
-
-    def keep_table(self, epoch: int, table: Matrix) -> None:
-        """Keep it."""
-        self.tables[epoch] = table
-
-    def published(self) -> tuple[Any, ...]:
-        """All that is in a release, to be compared."""
-        assert self.measured is not None
-        known = self.measured
-        values = (known.counts.tobytes(), known.scales.tobytes(), known.n_records, known.charges)
-        return (*values, known.private, self.counted, self.selected)
+def published(checkpoint: MemoryCheckpoint) -> tuple[Any, ...]:
+    """All that is in a release, to be compared."""
+    known = checkpoint.measurements()
+    assert known is not None
+    values = (known.counts.tobytes(), known.scales.tobytes(), known.n_records, known.charges)
+    return (*values, known.private, checkpoint.n_records(), checkpoint.selections())
 
 
 @dataclass(frozen=True)
@@ -257,19 +217,19 @@ def pair_of(mechanism: str, neighbours: str) -> Pair:
     """The worst pair of tables that is known for a mechanism."""
     if mechanism in ("one-shot", "layered"):
         # Many groups with little budget each: whole numbers then cost next to nothing.
-        columns, values, asked = 5, "vw", "categorical:2"
+        columns, values, name = 5, "vw", "categorical:2"
         if mechanism == "layered":
-            columns, asked = 4, "categorical:3"
+            columns, name = 4, "categorical:3"
         real = synthetic = ["v" * columns, "w" * columns]
     else:
-        columns, values, asked = 4, "vwzyx", "categorical:2"
+        columns, values, name = 4, "vwzyx", "categorical:2"
         real, synthetic = tied_rows(2 if mechanism == "mst" else 1)
     schema = Schema([Categorical(f"c{n}", values=list(values)) for n in range(columns)])
     records = [record for record in real for _ in range(MANY)]
     one = records + ["w" * columns] * (neighbours == "replace-one")
     other = [*records, "v" * columns]
     return Pair(
-        workload_of(schema, [asked]),
+        workload_of(schema, [name]),
         (_table(schema, one), _table(schema, other)),
         Encoder(schema).encode(_table(schema, synthetic).combine_chunks().to_batches()[0]),
     )
@@ -332,32 +292,25 @@ class Case:
         A ratio is positive where a release is likelier of the second table.
         """
         pair = _pair(self.mechanism, self.neighbours)
-        mechanism = Mechanism(name=self.mechanism, epochs=EPOCHS)  # type: ignore[arg-type]
-        everything = measurable(mechanism, pair.workload)
-        exact = [exact_counts(everything, table, threads=1) for table in pair.tables]
-        conversion = conversion_of(self.mechanism)
-        budget = RhoBudget.from_epsilon(self.epsilon, self.delta, conversion)
+        kind = REGISTRY[self.mechanism]
+        mechanism = Adaptive(epochs=EPOCHS) if kind is Adaptive else kind()
+        candidates = mechanism.candidates(pair.workload)
+        exact = [exact_counts(candidates, table, threads=1) for table in pair.tables]
+        budget = RhoBudget.from_epsilon(self.epsilon, self.delta, conversion_of(mechanism))
+        task = Task(candidates, pair.workload, budget, self.neighbours)  # type: ignore[arg-type]
 
         def release(table: int, noise: Recorded | Replayed) -> tuple[Any, ...]:
-            accountant = LocalAccountant(budget, self.neighbours)
-            memory = Memory()
-            what = Run(
-                workload=everything,
-                asked=pair.workload,
-                budget=budget,
+            checkpoint = MemoryCheckpoint()
+            Executor(
+                task=task,
                 exact=lambda: exact[table],
-                pay=lambda step: accountant,  # noqa: ARG005
-                paid=lambda step: None,  # noqa: ARG005
-                noise=lambda step: noise,  # noqa: ARG005
+                payments=UnledgeredPayments(LocalAccountant(budget, self.neighbours)),
+                checkpoint=checkpoint,
+                noise=lambda stream: noise,  # noqa: ARG005
                 project=lambda measured, start, number: pair.synthetic,  # noqa: ARG005
                 begin=lambda: pair.synthetic,
-                keep=lambda step, digest: None,  # noqa: ARG005
-                check=lambda steps, kind: None,  # noqa: ARG005
-                checkpoint=memory,
-                neighbours=self.neighbours,  # type: ignore[arg-type]
-            )
-            run_mechanism(mechanism, what)
-            return memory.published()
+            ).run(mechanism)
+            return published(checkpoint)
 
         def ratio(table: int) -> float:
             """How much likelier the second table is, by one release of one of them."""
@@ -401,7 +354,7 @@ def lower_bound(
         for threshold in [*np.linspace(0, parts[1].highest, 100), BEYOND]:
             alarms, hits = (round(size * part.above(threshold)) for part in parts)
             expected = epsilon_bound(alarms, hits, size, delta, confidence)
-            # One direction has half the draws: it must promise more than chance would.
+            # One direction has half the draws: it must promise more than random variation would.
             if expected > best + (ONE_SIDED if event != chosen else 0):
                 best, chosen, limit = expected, event, float(threshold)
     sides = _sides(bounding, chosen)
@@ -488,19 +441,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--neighbours", choices=RELATIONS, action="append", help="both by default")
     parser.add_argument("--seed", type=int, default=0, help="of the thresholds, never of the noise")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     cases = [
-        Case(mechanism, neighbours, asked.epsilon, asked.delta, share)
-        for mechanism in asked.mechanism or MECHANISMS
-        for neighbours in asked.neighbours or RELATIONS
+        Case(mechanism, neighbours, options.epsilon, options.delta, share)
+        for mechanism in options.mechanism or MECHANISMS
+        for neighbours in options.neighbours or RELATIONS
         for share in (1.0, 0.5)
     ]
     began = time.monotonic()
-    bounds = audit(cases, asked.draws, asked.confidence, asked.seed, asked.jobs)
+    bounds = audit(cases, options.draws, options.confidence, options.seed, options.jobs)
     table = Table(
         *("mechanism", "neighbours", "noise", "claimed epsilon", "lower bound", "event", ""),
-        title=f"{asked.draws:,} releases of each of two tables, delta = {asked.delta:g}, "
-        f"each bound at confidence {asked.confidence:g}",
+        title=f"{options.draws:,} releases of each of two tables, delta = {options.delta:g}, "
+        f"each bound at confidence {options.confidence:g}",
     )
     right = True
     for case, (bound, event) in zip(cases, bounds, strict=True):

@@ -1,6 +1,6 @@
-"""Choices: what to ask, and how to spend the budget, by the noise that it would mean.
+"""Choices: what to measure, and how to spend the budget, by the noise that it would mean.
 
-    python -m benchmarks.choices [--data FILE --schema FILE | --people 30000] [--seeds 2]
+    python -m benchmarks.choices [--data FILE --schema FILE | --records 30000] [--seeds 2]
 
 For each ε: single columns, pairs and triples, one-shot, and triples layered. Each is judged by how
 far the synthetic table is from the true one over all pairs of categories, categories by numbers,
@@ -45,23 +45,23 @@ def distance(workload: Workload, one: NDArray[np.float64], other: NDArray[np.flo
 def main() -> None:
     """Measure and report."""
     warnings.simplefilter("ignore", LeftOutWarning)
-    parser = argparse.ArgumentParser(description="What to ask, and how to spend the budget.")
+    parser = argparse.ArgumentParser(description="What to measure, and how to spend the budget.")
     parser.add_argument("--data")
     parser.add_argument("--schema")
-    parser.add_argument("--people", type=int, default=30_000)
+    parser.add_argument("--records", type=int, default=30_000)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.03, 0.1, 0.3, 1.0, 3.0])
     options = parser.parse_args()
     schema = Schema.read(options.schema) if options.schema else datasets.census_schema()
-    data = options.data or datasets.census(options.people)
+    data = options.data or datasets.census(options.records)
     judged = [(workload_of(schema, [name]), name) for name in JUDGED]
     true = [exact_counts(workload, data) for workload, _ in judged]
-    rows = true[0].rows
-    table = Table("ε", "asked", "mechanism", "noise share", *JUDGED, "mean", "chosen")
+    rows = true[0].n_records
+    table = Table("ε", "workload", "mechanism", "noise share", *JUDGED, "mean", "chosen")
     results = []
     for epsilon in options.epsilons:
         budget = RhoBudget.from_epsilon(epsilon, default_delta(rows))
-        for k, asked in NAMES.items():
+        for k, words in NAMES.items():
             specs = default_specs(schema, k)
             share = noise_share(workload_of(schema, specs), budget, rows)
             for name in ("one-shot",) if k < 3 else ("one-shot", "layered"):
@@ -73,9 +73,8 @@ def main() -> None:
                         workload=specs,
                         mechanism=name,
                         random_state=seed,
-                        insecure_noise_seed=seed,
-                    ).fit(data)
-                    matrix = synth.release.matrix
+                    ).fit(data, insecure_noise_seed=seed)
+                    matrix = synth.release_.matrix
                     found.append(
                         [
                             distance(
@@ -88,13 +87,13 @@ def main() -> None:
                 auto = choose_mechanism(workload_of(schema, specs)).name == name
                 chosen = auto and choose_specs(schema, budget, rows) == specs
                 results.append(
-                    {"epsilon": epsilon, "asked": asked, "mechanism": name, "noise": share}
+                    {"epsilon": epsilon, "workload": words, "mechanism": name, "noise": share}
                     | dict(zip(JUDGED, means, strict=True))
                     | {"mean": float(np.mean(means)), "chosen": chosen}
                 )
                 table.add_row(
                     f"{epsilon:g}",
-                    asked,
+                    words,
                     name,
                     f"{share:.3g}",
                     *(f"{mean:.4f}" for mean in means),

@@ -26,7 +26,7 @@ from private_gsd.workloads.specs import workload_of
 
 NAMES = ["region", "sex", "age", "marital", "education", "employment", "hours", "income"]
 NAMES += ["children", "tenure"]
-ASKED = ["categorical:2", "tree:2", "numeric:2"]
+WORKLOAD = ["categorical:2", "tree:2", "numeric:2"]
 GIVEN = [["sex", "age"], ["sex", "age", "region", "marital"]]
 GIVEN += [["sex", "age", "education", "employment", "income"]]
 
@@ -35,13 +35,15 @@ def main() -> None:
     """Measure and report."""
     schema = datasets.census_schema().select(NAMES)
     encoder = Encoder(schema)
-    workload = workload_of(schema, ASKED)
+    workload = workload_of(schema, WORKLOAD)
     people, others = (
         datasets.census(rows, seed=seed).select(NAMES).combine_chunks().to_batches()[0]
         for rows, seed in ((40_000, 3), (4_000, 9))
     )
-    synth = Synthesizer(schema, 1.0, workload=ASKED, rows=4000, insecure_noise_seed=1).fit(people)
-    made = synth.release.matrix
+    synth = Synthesizer(schema, 1.0, workload=WORKLOAD, rows=4000).fit(
+        people, insecure_noise_seed=1
+    )
+    made = synth.release_.matrix
     discrete = np.array([isinstance(column, Discrete) for column in schema])
     spans = np.array([column.bounds[1] - column.bounds[0] for column in schema])
     female = float(list(schema["sex"].values).index("female"))  # type: ignore[attr-defined]
@@ -70,8 +72,8 @@ def main() -> None:
                 for m in (encoder.encode(whole), near, given)
             ]
             errors.append(found)
-            told = (f"{each:.5f}" for each in found)
-            table.add_row(name, f"{len(given):,}", ", ".join(columns), *told)
+            texts = (f"{each:.5f}" for each in found)
+            table.add_row(name, f"{len(given):,}", ", ".join(columns), *texts)
     table.add_row("mean", "", "", *(f"{each:.5f}" for each in np.mean(errors, axis=0)))
     Console(width=120).print(table)
 

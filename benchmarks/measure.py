@@ -103,3 +103,26 @@ def print_json(title: str, results: Sequence[Result]) -> None:
     """Print results as one line of JSON."""
     machine = {"python": platform.python_version(), "cores": os.cpu_count()}
     print(json.dumps({"title": title, "machine": machine, "results": [asdict(r) for r in results]}))
+
+
+class Phases:
+    """A function of progress that notes when each phase was first and last reported.
+
+    Attributes:
+        first: The time of the first report of each phase.
+        last: The time of the last report of each phase.
+    """
+
+    def __init__(self) -> None:
+        self.first: dict[str, float] = {}
+        self.last: dict[str, float] = {}
+
+    def __call__(self, what: str, done: float, total: float | None, /) -> None:  # noqa: ARG002
+        """Note the time."""
+        now = time.perf_counter()
+        self.first.setdefault(what, now)
+        self.last[what] = now
+
+    def seconds(self, what: str) -> float:
+        """The time from the first to the last report of a phase."""
+        return self.last[what] - self.first[what]

@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measure import measure as measured_run
-from private_gsd import LeftOutWarning, Schema, Sweep
+from private_gsd import Adaptive, LeftOutWarning, Schema, Sweep
 from private_gsd.counting.comparison import share_errors
 from private_gsd.counting.exact import count, exact_counts
 from private_gsd.errors import WorkloadError
@@ -94,11 +94,10 @@ def run_whole(
 
 def measurements_of(sweep: Sweep, name: str, epsilon: float, seed: int) -> Measurements:
     """The noisy answers that all projectors get."""
-    settings: dict[str, Any] = {"rows": 1}  # the table of this run is thrown away
+    # The table of a one-shot run is thrown away.
+    settings: dict[str, Any] = {"projector": "gsd:generations=0", "rows": 1}
     if name.endswith("selected"):
-        settings = {"mechanism": "adaptive", "epochs": EPOCHS, "projector": "pgm"}
-    else:
-        settings["generations"] = 0
+        settings = {"mechanism": Adaptive(epochs=EPOCHS), "projector": "pgm"}
     (run,) = sweep.run([epsilon], seeds=[seed], settings=[settings], insecure=True, n_jobs=1)
     return run.measurements
 

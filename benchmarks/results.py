@@ -18,7 +18,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from private_gsd import LeftOutWarning, Schema, Synthesizer
+from private_gsd import Adaptive, LeftOutWarning, Schema, Synthesizer
 from private_gsd.counting.comparison import share_errors
 from private_gsd.counting.exact import count, exact_counts
 from private_gsd.workloads.specs import workload_of
@@ -42,10 +42,10 @@ def errors(
             epsilon,
             workload=specs,
             random_state=seed,
-            insecure_noise_seed=seed,
             **settings,
-        ).fit(data)
-        shares = count(workload, synth.release.matrix) / len(synth.release.matrix)
+        ).fit(data, insecure_noise_seed=seed)
+        matrix = synth.release_.matrix
+        shares = count(workload, matrix) / len(matrix)
         found.append(share_errors(exact.counts / exact.n_records, shares))
     means = np.array([each.mean for each in found])
     return {
@@ -67,15 +67,15 @@ def main() -> None:
     schema = Schema.read(options.schema)
     results = []
     table = Table("workload", "mechanism", "ε", "mean error", "± over seeds", "largest error")
-    jobs: list[tuple[list[str], str, dict[str, Any]]] = [
-        (PAIRS, "one-shot", {}),
-        (THREE_WAY, "one-shot", {}),
+    jobs: list[tuple[list[str], str, Any]] = [
+        (PAIRS, "one-shot", "one-shot"),
+        (THREE_WAY, "one-shot", "one-shot"),
     ]
     jobs += [
-        (THREE_WAY, f"adaptive, T = {t}, S = {s}", {"epochs": t, "groups": s}) for t, s in ADAPTIVE
+        (THREE_WAY, f"adaptive, T = {t}, S = {s}", Adaptive(epochs=t, queries_per_epoch=s))
+        for t, s in ADAPTIVE
     ]
-    for specs, name, settings in jobs:
-        mechanism = name.split(",")[0]
+    for specs, name, mechanism in jobs:
         for epsilon in EPSILONS:
             found = errors(
                 schema,
@@ -85,7 +85,6 @@ def main() -> None:
                 epsilon,
                 rows=options.rows,
                 mechanism=mechanism,
-                **settings,
             )
             results.append({"workload": specs, "mechanism": name, "epsilon": epsilon, **found})
             table.add_row(

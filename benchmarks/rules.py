@@ -20,6 +20,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measure import Phases
 from private_gsd import Integer, LeftOutWarning, Schema, Synthesizer
 from private_gsd.counting.comparison import share_errors
 from private_gsd.counting.exact import count, exact_counts
@@ -69,29 +70,23 @@ def main() -> None:
                     workload=default_specs(schema, 2),
                     mechanism="one-shot",
                     random_state=seed,
-                    insecure_noise_seed=seed,
                 )
-                took: list[float] = []
-                synth.fit(
-                    options.data,
-                    tell=lambda what, now, took=took: (
-                        took.append(now.seconds)  # type: ignore[misc]
-                        if what == "searching"
-                        else None
-                    ),
+                phases = Phases()
+                synth.fit(options.data, insecure_noise_seed=seed, progress=phases)
+                matrix = synth.release_.matrix
+                error = share_errors(
+                    exact.counts / exact.n_records, count(workload, matrix) / len(matrix)
                 )
-                matrix = synth.release.matrix
-                error = share_errors(exact.counts / exact.n_records, count(workload, matrix) / 2000)
                 broken = broken_rows(ruled, matrix).mean()
-                found.append((error.mean, error.max, broken, took[-1]))
+                found.append((error.mean, error.max, broken, phases.seconds("searching")))
             means = np.mean(found, axis=0).tolist()
             results.append([epsilon, name, *means])
             cells = (f"{means[0]:.5f}", f"{means[1]:.4f}", f"{means[2]:.1%}", f"{means[3]:.1f}")
             table.add_row(f"{epsilon}", name, *cells)
     Console(width=100).print(table)
-    table = Table("rule", "one row in", "first table of 2,000 rows", "drawn until kept")
+    table = Table("rule", "one row in", "first table of 2,000 rows", "drawn until obeyed")
     whole = [Integer(name, lower=0, upper=9999) for name in ("a", "b", "total")]
-    for rule, chance in (
+    for rule, one_in in (
         ("total >= a + b", 6),
         ("total = a + b", 20_000),
         ("a = 7 AND b = 9", 1e8),
@@ -103,10 +98,10 @@ def main() -> None:
         seconds = time.perf_counter() - start
         start = time.perf_counter()
         rows = np.random.default_rng(0).integers(0, 10_000, (10**6, 3)).astype(np.float64)
-        kept = broken_rows(schema, rows)
-        other = (time.perf_counter() - start) * 2000 * chance / len(kept)
-        results.append([rule, chance, seconds, other])
-        table.add_row(rule, f"{chance:,.0f}", f"{seconds:.2f} s", f"{other:.2g} s")
+        broken = broken_rows(schema, rows)
+        other = (time.perf_counter() - start) * 2000 * one_in / len(broken)
+        results.append([rule, one_in, seconds, other])
+        table.add_row(rule, f"{one_in:,.0f}", f"{seconds:.2f} s", f"{other:.2g} s")
     Console(width=100).print(table)
     print(json.dumps(results))
 

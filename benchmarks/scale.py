@@ -85,7 +85,7 @@ def ours(data: Any, threads: int | None = None) -> dict[str, Any]:
     cpu, start = time.process_time(), time.perf_counter()
     found = exact_counts(workload, data, threads=threads)
     return {
-        "rows": found.rows,
+        "rows": found.n_records,
         "seconds": time.perf_counter() - start,
         "cpu": time.process_time() - cpu,
         "counts": hashlib.sha256(found.counts.tobytes()).hexdigest()[:16],

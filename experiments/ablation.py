@@ -27,7 +27,7 @@ PAIRS = ("categorical:2", "tree:2")
 
 @lru_cache(maxsize=1)
 def counted(data: Data) -> Sweep:
-    """The exact answers, kept for the next run of this process."""
+    """The exact counts, for all runs of this process."""
     return Sweep(data.schema, data.table, workload_of(data.schema, PAIRS))
 
 
@@ -37,7 +37,7 @@ def measured(data: Data, epsilon: float, seed: int) -> Measurements:
     (run,) = counted(data).run(
         [epsilon],
         seeds=[seed],
-        settings=[{"rows": 1, "generations": 0}],
+        settings=[{"rows": 1, "projector": "gsd:generations=0"}],
         insecure=True,
         n_jobs=1,
     )

@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BETA = 0.05
-AXES = {"epsilon": "privacy budget ε", "people": "rows of the data, N", "rows": "rows made, N'"}
+AXES = {
+    "epsilon": "privacy budget ε",
+    "n_records": "records of the data, N",
+    "rows": "rows made, N'",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,28 +53,28 @@ def plan(config: Bound, data: Data | None) -> list[Settings]:
     most, largest = max(config.epsilons), max(config.rows)
     points = {
         "epsilon": [(epsilon, everybody, largest) for epsilon in config.epsilons],
-        "people": [(most, everybody // 2**part, largest) for part in config.parts],
+        "n_records": [(most, everybody // 2**part, largest) for part in config.parts],
         "rows": [(most, everybody, rows) for rows in config.rows],
     }
     return [
-        {"axis": axis, "epsilon": epsilon, "people": people, "rows": rows, "seed": seed}
+        {"axis": axis, "epsilon": epsilon, "n_records": n_records, "rows": rows, "seed": seed}
         for axis, found in points.items()
-        for epsilon, people, rows in found
+        for epsilon, n_records, rows in found
         for seed in range(config.seeds)
     ]
 
 
 @lru_cache(maxsize=8)
-def counted(data: Data, people: int, seed: int) -> Sweep:
+def counted(data: Data, n_records: int, seed: int) -> Sweep:
     """The exact answers of some of the rows."""
-    some = data.first(people, seed)
+    some = data.first(n_records, seed)
     return Sweep(some.schema, some.table, workload_of(some.schema, ["categorical:2"]))
 
 
 def perform(run: Settings, data: Data | None) -> list[Row]:
     """The error of one release, and the bound."""
     assert data is not None
-    sweep = counted(data, run["people"], run["seed"])
+    sweep = counted(data, run["n_records"], run["seed"])
     (made,) = sweep.run(
         [run["epsilon"]],
         seeds=[run["seed"]],
@@ -86,13 +90,13 @@ def perform(run: Settings, data: Data | None) -> list[Row]:
         if isinstance(column, Discrete)
     )
     most = bound(
-        domain, sweep.delta, run["epsilon"], run["people"], sweep.workload.size, run["rows"]
+        domain, sweep.delta, run["epsilon"], run["n_records"], sweep.workload.size, run["rows"]
     )
     return [{"rms": made.errors.rms, "bound": most, "queries": sweep.workload.size}]
 
 
 def bound(
-    log_domain: float, delta: float, epsilon: float, people: int, queries: int, rows: int
+    log_domain: float, delta: float, epsilon: float, n_records: int, queries: int, rows: int
 ) -> float:
     """Theorem 4.2 with a constant of 1.
 
@@ -100,17 +104,17 @@ def bound(
         log_domain: The logarithm of the size of the domain, log|X|.
         delta: δ.
         epsilon: ε.
-        people: N.
+        n_records: N.
         queries: m.
         rows: N'.
     """
     noise: float = ((log_domain + math.log(1 / BETA)) * math.log(1 / delta)) ** 0.25
-    return noise / math.sqrt(epsilon * people) + math.sqrt(math.log(queries) / rows)
+    return noise / math.sqrt(epsilon * n_records) + math.sqrt(math.log(queries) / rows)
 
 
 def summary(rows: Sequence[Row]) -> list[Row]:
     """Means over seeds."""
-    by = ("data", "axis", "epsilon", "people", "rows")
+    by = ("data", "axis", "epsilon", "n_records", "rows")
     table = averages(rows, by, ("rms", "bound")).values()
     return [{**row, "bound_over_rms": row["bound"] / row["rms"]} for row in table]
 

@@ -1,4 +1,4 @@
-"""Comparing: the same questions and budgets for several systems, as most of the paper's figures."""
+"""Comparing: the same workloads and budgets for several systems, as in the paper's figures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.drawing import error_curves
 from experiments.experiment import Config, Experiment, Row, Settings, averages
-from private_gsd import Sweep
+from private_gsd import Adaptive, Sweep
 from private_gsd.errors import GsdError
 from private_gsd.workloads.specs import workload_of
 
@@ -32,7 +32,7 @@ class System:
         projector: As the library has it, with settings.
         rows: How many rows it makes; 0 for as many as the data has.
         epochs: Numbers of epochs to try, of which the best counts; none where it is one-shot.
-        groups: How many groups an epoch selects.
+        queries_per_epoch: The number of query groups that an epoch selects.
         seeds: No more runs than this, where it is slow; 0 for as many as all.
     """
 
@@ -40,19 +40,19 @@ class System:
     projector: str
     rows: int
     epochs: tuple[int, ...] = ()
-    groups: int = 1
+    queries_per_epoch: int = 1
     seeds: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison(Config):
-    """What is asked of whom.
+    """The workload, the systems and the budgets.
 
     Attributes:
-        workload: The questions.
-        systems: Who answers.
+        workload: The target workload.
+        systems: The systems that are compared.
         epsilons: The budgets.
-        queries: How many random questions, instead of the number in ``workload``.
+        queries: The number of random queries, instead of the number in ``workload``.
         epochs: Numbers of epochs for all systems, instead of their own.
         only: The systems to run; all by default.
     """
@@ -80,7 +80,7 @@ def plan(config: Comparison, data: Data | None) -> list[Settings]:
             "projector": system.projector,
             "rows": system.rows,
             "epochs": epochs,
-            "groups": system.groups,
+            "queries_per_epoch": system.queries_per_epoch,
             "epsilon": epsilon,
             "seed": seed,
         }
@@ -94,7 +94,7 @@ def plan(config: Comparison, data: Data | None) -> list[Settings]:
 
 @lru_cache(maxsize=1)
 def counted(data: Data, workload: str) -> Sweep:
-    """The exact answers, kept for the next run of this process."""
+    """The exact counts, for all runs of this process."""
     return Sweep(data.schema, data.table, workload_of(data.schema, [workload]))
 
 
@@ -105,7 +105,9 @@ def made_by(run: Settings, data: Data) -> Any:
         "rows": run["rows"] or len(data.matrix),
     }
     if run["epochs"]:
-        settings |= {"mechanism": "adaptive", "epochs": run["epochs"], "groups": run["groups"]}
+        settings["mechanism"] = Adaptive(
+            epochs=run["epochs"], queries_per_epoch=run["queries_per_epoch"]
+        )
     (made,) = counted(data, run["workload"]).run(
         [run["epsilon"]],
         seeds=[run["seed"]],

@@ -60,14 +60,14 @@ class Data:
         name: What it is called.
         schema: The public schema, scaled.
         matrix: The encoded rows.
-        held: Encoded rows that were held out; none for most.
+        holdout: Encoded rows that were held out; none for most.
         targets: What models predict.
     """
 
     name: str
     schema: Schema
     matrix: Matrix = field(repr=False)
-    held: Matrix = field(repr=False)
+    holdout: Matrix = field(repr=False)
     targets: tuple[str, ...] = ()
 
     @property
@@ -80,16 +80,16 @@ class Data:
         """What tells it from other data of the same name."""
         text = self.schema.to_toml().encode()
         rows = np.ascontiguousarray(self.matrix).tobytes()
-        return hashlib.sha256(text + rows + str(len(self.held)).encode()).hexdigest()[:16]
+        return hashlib.sha256(text + rows + str(len(self.holdout)).encode()).hexdigest()[:16]
 
     def split(self) -> Data:
         """With a fifth of the rows held out, if none are yet."""
-        if len(self.held):
+        if len(self.holdout):
             return self
         order = np.random.default_rng(SPLIT_SEED).permutation(len(self.matrix))
         cut = round(TRAIN_SHARE * len(order))
-        train, held = np.sort(order[:cut]), np.sort(order[cut:])
-        return replace(self, matrix=self.matrix[train], held=self.matrix[held])
+        train, test = np.sort(order[:cut]), np.sort(order[cut:])
+        return replace(self, matrix=self.matrix[train], holdout=self.matrix[test])
 
     def without(self, names: tuple[str, ...]) -> Data:
         """Without some columns."""
@@ -100,7 +100,7 @@ class Data:
             self,
             schema=schema,
             matrix=self.matrix[:, kept],
-            held=self.held[:, kept],
+            holdout=self.holdout[:, kept],
             targets=targets,
         )
 

@@ -81,7 +81,9 @@ def perform(run: Settings, data: Data | None) -> list[Row]:
     """Scores of logistic regressions of each target: on this table, on real rows, on nothing."""
     assert data is not None
     made = made_by(run, data)
-    tasks = learn(data.schema, made.matrix, data.matrix, data.held, data.targets, seed=run["seed"])
+    tasks = learn(
+        data.schema, made.matrix, data.matrix, data.holdout, data.targets, seed=run["seed"]
+    )
     return [
         {
             "target": task.target,

@@ -33,7 +33,7 @@ def run_key(experiment: str, data: str, settings: Settings) -> str:
     return f"{experiment}-{hashlib.sha256(said.encode()).hexdigest()[:20]}"
 
 
-def keep_run(folder: Path, key: str, document: Mapping[str, Any]) -> None:
+def save_run(folder: Path, key: str, document: Mapping[str, Any]) -> None:
     """Write a finished run in one step: whoever is killed leaves no torn file."""
     folder.mkdir(parents=True, exist_ok=True)
     passing = folder / f".{key}.{os.getpid()}"
@@ -41,7 +41,7 @@ def keep_run(folder: Path, key: str, document: Mapping[str, Any]) -> None:
     passing.replace(folder / f"{key}.json")
 
 
-def kept_run(folder: Path, key: str) -> dict[str, Any] | None:
+def saved_run(folder: Path, key: str) -> dict[str, Any] | None:
     """A finished run, if it is there."""
     try:
         found: dict[str, Any] = json.loads((folder / f"{key}.json").read_text(encoding="utf-8"))

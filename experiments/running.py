@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from experiments.data import Data, Named, load
-from experiments.results import keep_run, kept_run, run_key
+from experiments.results import run_key, save_run, saved_run
 from private_gsd.errors import GsdError, require
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def run_all(
         console: Where progress is shown.
     """
     joblib = require("joblib", what="An experiment", extra="experiments")
-    waiting = [run for run in runs if kept_run(folder, run.key) is None]
+    waiting = [run for run in runs if saved_run(folder, run.key) is None]
     failures = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
@@ -93,7 +93,7 @@ def run_all(
             progress.advance(task)
     rows: list[Row] = []
     for run in runs:
-        found = kept_run(folder, run.key)
+        found = saved_run(folder, run.key)
         if found is not None:
             rows += [told(run.data, run.settings, found, row) for row in found["rows"]]
     return Outcome(rows, failures, len(waiting) - len(failures))
@@ -128,5 +128,5 @@ def run_one(number: int, run: Planned, folder: Path) -> tuple[int, str]:
         "cpu_seconds": time.process_time() - work,
         "rows": rows,
     }
-    keep_run(folder, run.key, document)
+    save_run(folder, run.key, document)
     return number, ""

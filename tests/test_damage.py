@@ -20,10 +20,20 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from private_gsd import Categorical, Measurements, Release, Schema, Synthesizer, datasets
+from private_gsd import (
+    Adaptive,
+    Categorical,
+    Knowledge,
+    Measurements,
+    Release,
+    Schema,
+    Synthesizer,
+    datasets,
+)
 from private_gsd.errors import GsdError, MeasurementError, ReleaseError
 from private_gsd.evaluation import release_page
 from private_gsd.measurements.measurements import _checksum
+from private_gsd.runs.run_folder import RunFolder
 from private_gsd.runs.synthetic_table import read_table
 from private_gsd.synthesis.sampling import sampled
 from private_gsd.system.untrusted_files import (
@@ -34,6 +44,7 @@ from private_gsd.system.untrusted_files import (
     to_json,
     unseal,
 )
+from tests.fitting import QUICK, synthesizer
 from tests.releases import document_of, rewrite
 
 pytestmark = pytest.mark.worker("large")
@@ -43,15 +54,18 @@ TABLE = datasets.census(500, seed=2).select(SCHEMA.names)
 SETTINGS: dict[str, Any] = {
     "rows": 40,
     "threads": 1,
-    "mechanism": "adaptive",
-    "epochs": 2,
+    "mechanism": Adaptive(epochs=2),
+    "projector": QUICK,
     "workload": ["categorical:1", "halfspace:5"],
     "neighbours": "add-remove",
     "delta": 1e-6,
-    "totals": {"sex = 'male'": 250},
 }
 # What a complete release keeps for its run alone, and does not publish.
 UNPUBLISHED = ("run.json", "table-0.npy", "table-1.npy")
+
+
+# What may be missing, each with a result of its own.
+LOSABLE = ("synthetic.parquet", "release.json", "table-0.npy", "table-1.npy")
 
 
 class Killed(BaseException):
@@ -65,17 +79,16 @@ def killing(*_: Any) -> None:
 def made(folder: Path, seed: int, *, complete: bool) -> Path:
     """A release with every kind of file."""
     marginal = [(["sex"], [250.0, 250.0 + seed], 3.0)]
-    outside = Measurements.from_marginals(SCHEMA, 500, marginal, private=False)
-    synth = Synthesizer(
-        SCHEMA, 1.0, **SETTINGS, evidence=[outside], random_state=seed, release=folder / "r"
-    )
+    external = Measurements.from_marginals(SCHEMA, 500, marginal, private=False)
+    knowledge = Knowledge({"sex = 'male'": 250}, external_measurements=[external])
+    synth = synthesizer(SCHEMA, 1.0, **SETTINGS, knowledge=knowledge, random_state=seed)
     with pytest.MonkeyPatch.context() as patch:
         if complete:
-            synth.fit(TABLE)
+            synth.fit(TABLE, release=folder / "r")
         else:
-            patch.setattr(Release, "finish", killing)
+            patch.setattr(RunFolder, "finish", killing)
             with pytest.raises(Killed):
-                synth.fit(TABLE)
+                synth.fit(TABLE, release=folder / "r")
     return folder / "r"
 
 
@@ -102,7 +115,12 @@ def used(folder: Path) -> None:
         release_page(release)
         sampled(release, 5, 0)
         release._repr_html_()
-        for part in (release.workload, release.total(), release.epochs(), release.outside()):
+        for part in (
+            release.workload,
+            release.n_records(),
+            release.selections(),
+            release.external(),
+        ):
             assert part is not None
     Synthesizer.resume(folder, TABLE)
 
@@ -163,7 +181,7 @@ def test_no_damage_is_silent(pair: tuple[bool, Path, Path], tmp_path: Path) -> N
         else:
             assert name in ("schema.toml", "workload.json", "workload.npz")
         for what, content in bad.items():
-            if content is None and name in ("synthetic.parquet", "release.json", "table-1.npy"):
+            if content is None and name in LOSABLE:
                 continue  # below
             with restored(folder, tmp_path / "backup"):
                 path.unlink()
@@ -186,10 +204,20 @@ def test_what_is_lost_is_told(pair: tuple[bool, Path, Path], tmp_path: Path) -> 
         (folder / "release.json").unlink()
         with pytest.raises(ReleaseError, match="holds no release"):
             Release.load(folder)
-    if not complete:  # a table is made again, of the measurements
-        with restored(folder, tmp_path / "backup"):
+    if not complete:
+        with restored(folder, tmp_path / "backup"):  # made again, of the measurements
             (folder / "table-1.npy").unlink()
             used(folder)
+            expected = Release.load(folder).synthetic
+        with restored(folder, tmp_path / "backup"):  # a later one is there
+            (folder / "table-0.npy").unlink()
+            used(folder)
+            assert Release.load(folder).synthetic.equals(expected)
+        with restored(folder, tmp_path / "backup"):
+            (folder / "table-0.npy").unlink()
+            (folder / "table-1.npy").unlink()
+            with pytest.raises(MeasurementError, match="table 0 of the run is gone"):
+                used(folder)
     else:
         with restored(folder, tmp_path / "backup"):
             (folder / "synthetic.parquet").unlink()
@@ -197,12 +225,12 @@ def test_what_is_lost_is_told(pair: tuple[bool, Path, Path], tmp_path: Path) -> 
                 release_page(Release.load(folder))
             with pytest.raises(ReleaseError, match="is missing"):
                 Release.load(folder).save(tmp_path / "copy")
-            used(Synthesizer.resume(folder).release.folder)  # it is made again
+            used(Synthesizer.resume(folder).release_.folder)  # it is made again
 
 
 def test_a_folder_behind_a_link(pair: tuple[bool, Path, Path], tmp_path: Path) -> None:
     complete, folder, _ = pair
-    for name in ("measurements", "evidence"):
+    for name in ("measurements", "external"):
         with restored(folder, tmp_path / "backup"):
             (folder / name).rename(tmp_path / name)
             (folder / name).symlink_to(tmp_path / name)
@@ -212,14 +240,14 @@ def test_a_folder_behind_a_link(pair: tuple[bool, Path, Path], tmp_path: Path) -
 def test_files_that_are_not_listed_are_not_read(tmp_path: Path) -> None:
     """External measurements and a number of rows that the release was not made with."""
     folder = tmp_path / "r"
-    Synthesizer(SCHEMA, 1.0, rows=40, mechanism="one-shot", release=folder).fit(TABLE)
+    Synthesizer(SCHEMA, 1.0, rows=40, mechanism="one-shot").fit(TABLE, release=folder)
     other = made(tmp_path / "other", 1, complete=True)
-    for name in ("total.json", "epochs.json"):
+    for name in ("n_records.json", "selections.json"):
         shutil.copy(other / name, folder / name)
-    shutil.copytree(other / "evidence", folder / "evidence")
+    shutil.copytree(other / "external", folder / "external")
     release = Release.load(folder)
-    assert (release.total(), release.epochs(), release.outside()) == (None, [], None)
-    assert not (release.save(tmp_path / "copy").folder / "evidence").exists()
+    assert (release.n_records(), release.selections(), release.external()) == (None, [], None)
+    assert not (release.save(tmp_path / "copy").folder / "external").exists()
 
 
 # Forgers, whose checksums are right
@@ -237,7 +265,7 @@ def listed(content: bytes) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "name",
     [
-        *("../victim.txt", "/tmp/victim.txt", "measurements/../../victim.txt", "evidence/x", ""),
+        *("../victim.txt", "/tmp/victim.txt", "measurements/../../victim.txt", "external/x", ""),
         *("measurements/arrays-0123456789abcdef.npz", "run.json", "table-0.npy", ".", ".."),
         *("measurements/arrays-../../victim.npz", "schema.toml/", "a\0b", "synthetic.parquet\n"),
     ],
@@ -438,10 +466,10 @@ def test_bombs_in_a_release(bombs: dict[str, bytes], tmp_path: Path) -> None:
     half = made(tmp_path / "two", 0, complete=False)
     for shape in ((GIGABYTE,), (2**40, 2**40)):
         content = header(shape) + bytes(8)
-        release = Release.load(half)
-        (half / "table-1.npy").write_bytes(release._mark(1, content) + content)
+        folder = RunFolder(half)
+        (half / "table-1.npy").write_bytes(folder._mark(1, content) + content)
         with little_memory(), pytest.raises(ReleaseError, match="another size"):
-            release.table(1)
+            folder.table(1)
 
 
 def test_synthetic_tables_that_unpack_to_gigabytes(tmp_path: Path) -> None:
@@ -494,7 +522,7 @@ def test_a_table_that_could_not_be_read_again_is_not_begun(
 ) -> None:
     monkeypatch.setattr("private_gsd.system.memory.available", lambda: float("inf"))
     with pytest.raises(ReleaseError, match="ask for fewer rows"):
-        Synthesizer(SCHEMA, 1.0, rows=2**30, release=tmp_path / "r").fit(TABLE)
+        Synthesizer(SCHEMA, 1.0, rows=2**30).fit(TABLE, release=tmp_path / "r")
     assert not (tmp_path / "r" / "release.json").exists()
 
 
@@ -538,9 +566,18 @@ def test_forged_settings_are_one_line(tmp_path: Path) -> None:
     settings, run = document_of(folder)["settings"], document_of(folder, "run.json")
     values: list[Any] = [None, [], {}, "x", -1, 1e308, 10**39, "\ud800", "a\0b", [[]], {"a": 1}]
     noticed = 0
-    for name, value in itertools.product([*settings, *run], values):
+    parts = [
+        (part, name)
+        for part, inner in settings.items()
+        if isinstance(inner, dict)
+        for name in [*inner, "other"]
+    ]
+    for name, value in itertools.product([*settings, *parts, *run], values):
         with restored(folder, tmp_path / "backup"):
-            if name in settings:
+            if isinstance(name, tuple):
+                part = {**settings[name[0]], name[1]: value}
+                rewrite(folder, settings={**settings, name[0]: part})
+            elif name in settings:
                 rewrite(folder, settings={**settings, name: value})
             else:
                 rewrite(folder, "run.json", **{name: value})

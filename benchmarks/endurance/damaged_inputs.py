@@ -112,8 +112,8 @@ class _LookAtExternal:
             except GsdError:
                 return False
             one, other = found, self.true
-            return (one.counts.tolist(), one.scales.tolist(), one.rows, one.private) == (
-                *(other.counts.tolist(), other.scales.tolist(), other.rows, other.private),
+            return (one.counts.tolist(), one.scales.tolist(), one.n_records, one.private) == (
+                *(other.counts.tolist(), other.scales.tolist(), other.n_records, other.private),
             )
 
         words = ["synthesize", "people.csv", "--schema", "schema.toml", "--epsilon", "1"]

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from benchmarks.endurance.children import Child, call, command
-from private_gsd import Release, Synthesizer, datasets
-from private_gsd.mechanisms import Name
+from private_gsd import Budget, GeneticSearch, Release, Synthesizer, datasets
+from private_gsd.mechanisms.registry import MECHANISMS as REGISTRY
+from private_gsd.mechanisms.registry import conversion_of, mechanism_with
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.workloads import Neighbours
 
@@ -26,7 +27,7 @@ EPSILON = 1.0
 DELTA = 1e-6
 SCHEMA = datasets.census_schema().select(["sex", "age", "marital", "citizen"])
 TABLE = datasets.census(300, seed=3).select(SCHEMA.names)
-MECHANISMS: tuple[str, ...] = get_args(Name)
+MECHANISMS = tuple(REGISTRY)
 RELATIONS: tuple[str, ...] = get_args(Neighbours)
 
 
@@ -60,7 +61,7 @@ class Scene:
 
     def create_ledger(self, epsilon: float = 3 * EPSILON) -> None:
         """Make the ledger, with more budget than a run needs: who charges twice is not refused."""
-        conversion = "gdp" if self.mechanism in ("one-shot", "layered") else "zcdp"
+        conversion = conversion_of(REGISTRY[self.mechanism]())
         words: list[str | Path] = ["ledger", "create", self.ledger, "--dataset", DATASET]
         words += ["--epsilon", str(epsilon), "--delta", str(DELTA), "--conversion", conversion]
         ended = command([*words, "--neighbours", self.neighbours], self.folder)
@@ -69,21 +70,22 @@ class Scene:
 
     def fit(self, release: Path | None = None, epsilon: float = EPSILON) -> None:
         """Run, from the beginning."""
+        epochs = 3 if self.mechanism == "adaptive" else None
         Synthesizer(
             SCHEMA,
-            epsilon=epsilon,
-            workload=["categorical:3" if self.mechanism == "layered" else "categorical:2"],
-            mechanism=self.mechanism,
-            epochs=3,
+            Budget(epsilon, DELTA, self.neighbours),  # type: ignore[arg-type]
+            workload="categorical:3" if self.mechanism == "layered" else "categorical:2",
+            mechanism=mechanism_with(self.mechanism, epochs=epochs),
             rows=40,
-            projector="gsd:denoise=false",  # only what is kept matters, and this is quicker
+            projector=GeneticSearch(denoise=False),  # only what is saved matters: this is quicker
             threads=1,
+        ).fit(
+            TABLE,
             ledger=self.ledger,
             dataset=DATASET,
             release=release or self.release,
-            neighbours=self.neighbours,
             insecure_noise_seed=self.seed,
-        ).fit(TABLE)
+        )
 
     def resume(self, release: Path | None = None) -> None:
         """Resume the run."""
@@ -119,7 +121,7 @@ class Scene:
 
 
 def drawn(folder: Path) -> dict[str, Any]:
-    """What a release shows that was drawn: by charge, and the total and the selections.
+    """What a release shows that was drawn: by charge, the number of records and the selections.
 
     Empty where there is no release yet.
     """
@@ -134,11 +136,11 @@ def drawn(folder: Path) -> dict[str, Any]:
             counts = measured.counts[offsets[group] : offsets[group + 1]].tobytes()
             name = f"charge {charge}: {measured.workload.describe(group)}"
             found[name] = found.get(name, b"") + counts
-    total = release.total()
-    if total is not None:
-        found["number of records"] = total.rows
-    for epoch, groups in enumerate(release.epochs()):
-        found[f"selection {epoch + 1}"] = tuple(groups)
+    counted = release.n_records()
+    if counted is not None:
+        found["number of records"] = counted.n_records
+    for number, groups in enumerate(release.selections()):
+        found[f"selection {number + 1}"] = tuple(groups)
     return found
 
 

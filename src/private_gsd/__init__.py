@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from private_gsd.schema import Real as Real
     from private_gsd.schema import Schema as Schema
     from private_gsd.synthesis.sampling import FewAlikeWarning as FewAlikeWarning
+    from private_gsd.synthesis.smartnoise import GsdSynthesizer as GsdSynthesizer
     from private_gsd.synthesis.sweep import Sweep as Sweep
     from private_gsd.synthesis.synthesizer import Synthesizer as Synthesizer
     from private_gsd.workloads.marginal_constructors import SkippedWarning as SkippedWarning
@@ -94,6 +95,7 @@ _NAMES = {
         "runs.release": "Release",
         "schema": "Boolean Categorical Column Date Datetime Integer Real Schema",
         "synthesis.sampling": "FewAlikeWarning",
+        "synthesis.smartnoise": "GsdSynthesizer",
         "synthesis.sweep": "Sweep",
         "synthesis.synthesizer": "Synthesizer",
         "workloads.marginal_constructors": "SkippedWarning",

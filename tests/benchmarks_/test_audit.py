@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from benchmarks import audit
 
-from private_gsd.mechanisms import conversion_of
+from private_gsd.mechanisms import MECHANISMS
+from private_gsd.mechanisms.registry import conversion_of
 from private_gsd.privacy.budget import RhoBudget, epsilon_of
 from private_gsd.privacy.noise import SecureNoise
+from private_gsd.runs.checkpoint import MemoryCheckpoint
 
 DELTA = 0.1
 
@@ -63,9 +65,9 @@ def test_likelihoods_are_those_of_the_noise() -> None:
         seen[a, b] += 1
     expected = {pair: math.exp(audit.log_selection(scores, pair, 2.0)) for pair in seen}
     assert sum(expected.values()) == pytest.approx(1)
-    for pair, chance in expected.items():
-        deviation = math.sqrt(chance * (1 - chance) / 4000)
-        assert abs(seen[pair] / 4000 - chance) < 5 * deviation
+    for pair, probability in expected.items():
+        deviation = math.sqrt(probability * (1 - probability) / 4000)
+        assert abs(seen[pair] / 4000 - probability) < 5 * deviation
     one, other = (audit.log_gaussian(np.array([x]), 3.0) for x in (1, 4))
     assert one - other == pytest.approx((16 - 1) / (2 * 9))
 
@@ -81,7 +83,7 @@ def test_the_pair_is_nearly_the_worst(mechanism: str, neighbours: str) -> None:
     case = audit.Case(mechanism, neighbours, 2.0, DELTA)
     ratios = case.draw(30)
     assert np.isfinite(ratios).all()
-    budget = RhoBudget.from_epsilon(2.0, DELTA, conversion_of(mechanism))
+    budget = RhoBudget.from_epsilon(2.0, DELTA, conversion_of(MECHANISMS[mechanism]()))
     attained = float((ratios - ratios.mean(axis=1, keepdims=True)).var()) / (2 * budget.rho)
     assert 0.3 < attained < 1.8
 
@@ -89,14 +91,14 @@ def test_the_pair_is_nearly_the_worst(mechanism: str, neighbours: str) -> None:
 def test_a_leak_beside_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is published and depends on the table is found by replay."""
     case = audit.Case("one-shot", "add-remove", 2.0, DELTA)
-    published = audit.Memory.published
-    draws = []
+    published = audit.published
+    runs = []
 
-    def leaking(self: audit.Memory) -> tuple[object, ...]:
-        draws.append(1)
-        return (*published(self), len(draws) % 2)  # a run, and its replay
+    def leaking(checkpoint: MemoryCheckpoint) -> tuple[object, ...]:
+        runs.append(1)
+        return (*published(checkpoint), len(runs) % 2)  # a run, and its replay
 
-    monkeypatch.setattr(audit.Memory, "published", leaking)
+    monkeypatch.setattr(audit, "published", leaking)
     assert np.isinf(case.draw(3)).all()
 
 

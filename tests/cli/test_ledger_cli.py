@@ -136,6 +136,24 @@ def test_the_bar_is_full_only_when_nothing_remains(tmp_path: Path) -> None:
     assert "██████████ 100%" in out
 
 
+def test_cancel(folder: Path) -> None:
+    """What is reserved can be spent by others again; what was spent stays spent."""
+    with Ledger(folder / "ledger.db") as ledger:
+        reservation = Reservation(ledger, "other", "abc", "me")
+        reservation.reserve(10**6)
+        reservation.charge("first", 10**5, "discrete gaussian", ["age"])
+    out, _ = run("ledger", "show", "ledger.db", "--dataset", "other", cwd=folder)
+    assert f"reserved {9 * 10**5 / 2**52:.6g}" in " ".join(out.split())
+    assert "is reserved for run 'abc', which is not finished" in out
+    out, _ = run("ledger", "cancel", "ledger.db", "abc", "--dataset", "other", cwd=folder)
+    assert "reserved for run 'abc' is cancelled" in out
+    out, _ = run("ledger", "show", "ledger.db", "--dataset", "other", cwd=folder)
+    assert "reserved" not in out
+    with Ledger(folder / "ledger.db") as ledger:
+        assert ledger.account("other").spent == 10**5
+    run("ledger", "cancel", "ledger.db", "abcd", "--dataset", "other", cwd=folder, code=9)
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
@@ -186,17 +204,3 @@ def test_show_where_nothing_can_be_written(folder: Path) -> None:
     assert created.returncode == 9
     assert "error: ledger.db: it is read-only" in created.stderr
     assert [entry.name for entry in folder.iterdir()] == ["ledger.db"]
-
-
-def test_a_reservation_is_cancelled(tmp_path: Path) -> None:
-    with Ledger(tmp_path / "l.db", create=True) as ledger:
-        ledger.add_dataset("table", RhoBudget.from_epsilon(1.0, 1e-6))
-        Reservation(ledger, "table", "abc", "me").reserve(10**6)
-    out, _ = run("ledger", "show", "l.db", cwd=tmp_path)
-    assert "reserved" in out
-    assert "abc" in out
-    out, _ = run("ledger", "cancel", "l.db", "abc", "--dataset", "table", cwd=tmp_path)
-    assert "reserved for run 'abc' is cancelled" in out
-    out, _ = run("ledger", "show", "l.db", cwd=tmp_path)
-    assert "reserved" not in out
-    run("ledger", "cancel", "l.db", "abcd", "--dataset", "table", cwd=tmp_path, code=9)

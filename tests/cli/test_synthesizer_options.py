@@ -30,7 +30,7 @@ def options_of(command: str) -> set[str]:
 def settings() -> set[str]:
     """All settings of a synthesizer, of its budget, its mechanism and its knowledge."""
     parts = [Budget, Knowledge, *MECHANISMS.values()]
-    found = {each.name for part in parts for each in fields(part)}  # type: ignore[arg-type]
+    found = {each.name for part in parts for each in fields(part)}
     return found | parameters(Synthesizer) - {"budget", "knowledge"}
 
 

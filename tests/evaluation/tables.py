@@ -13,7 +13,7 @@ from private_gsd import Categorical, Integer, Schema, datasets
 from private_gsd.evaluation.table_sample import TableSample
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 NAMES = ("region", "sex", "age", "marital", "employment", "income", "citizen")
 SCHEMA = datasets.census_schema().select(NAMES)
@@ -50,7 +50,7 @@ def constant(table: pa.Table) -> pa.Table:
     return table.take(pa.array(np.zeros(len(table), dtype=np.int64)))
 
 
-def matrix_of(*columns: list[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+def matrix_of(*columns: ArrayLike) -> NDArray[np.float64]:
     return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
 
 

@@ -188,21 +188,24 @@ def test_progress_is_that_of_fit() -> None:
 
 
 def test_a_release_brings_its_schema_workload_and_settings() -> None:
-    synth = quick(rows=100, workload="categorical:1").fit(
-        TRAIN, on_invalid="coerce", insecure_noise_seed=1
+    schema = SCHEMA.select(["age", "income"])
+    table = TRAIN.select(schema.names)
+    synth = quick(schema, rows=100, workload="tree:1:3").fit(
+        table, on_invalid="coerce", insecure_noise_seed=1
     )
-    found = gsd.evaluate(synth.release_, TRAIN, targets=[])
+    found = gsd.evaluate(synth.release_, table, targets=[])
     assert found.errors.queries == synth.release_.workload.size
     assert found.errors.noise is not None
     assert found.privacy == synth.release_.privacy
     assert found.name == synth.release_.name
-    # What the release took for its table is taken for the real one as well.
-    old = pa.array([500] * TRAIN.num_rows)
-    place = TRAIN.column_names.index("age")
-    gsd.evaluate(synth.release_, TRAIN.set_column(place, "age", old), targets=[])
+    # Values outside the schema are treated as the release treated them.
+    old = table.set_column(0, "age", pa.array([500] * table.num_rows))
+    gsd.evaluate(synth.release_, old, targets=[])
+    with pytest.raises(gsd.DataError):
+        gsd.evaluate(synth.release_, old, targets=[], on_invalid="error")
     with pytest.raises(SchemaError, match="another schema"):
-        gsd.evaluate(synth.release_, TRAIN, schema=SCHEMA.select(["sex"]))
-    other = gsd.evaluate(synth.release_, TRAIN, targets=[], workload="tree:1:2")
+        gsd.evaluate(synth.release_, table, schema=SCHEMA)
+    other = gsd.evaluate(synth.release_, table, targets=[], workload="tree:1:2")
     assert other.errors.noise is None
 
 

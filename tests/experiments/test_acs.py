@@ -134,7 +134,7 @@ def test_every_task_fits_its_schema(name: str, cache: Path) -> None:
         Encoder(TASKS[name].schema).encode(batch)
     data = loading.load(loading.name_data(f"acs:{name}"))
     assert len(data.matrix) == round(0.8 * table.num_rows)
-    assert len(data.matrix) + len(data.held) == table.num_rows
+    assert len(data.matrix) + len(data.holdout) == table.num_rows
     assert set(data.targets) == set(TASKS[name].targets)
     numbers = [p for p, column in enumerate(data.schema) if isinstance(column, Numeric)]
     assert np.nanmin(data.matrix[:, numbers]) >= 0

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import private_gsd
-from private_gsd.kernels import caching, coordinate_search, streams
+from private_gsd.kernels import batches, caching, coordinate_search, exchanges, streams
 from private_gsd.kernels.caching import DIGEST
 
 PACKAGE = Path(private_gsd.__file__).parent
@@ -94,9 +94,9 @@ def test_a_package_in_an_archive(tmp_path: Path) -> None:
 def test_entries_are_stamped_with_a_digest_of_all_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     for kernel in (
         coordinate_search.sweep,
-        coordinate_search.sweep_together,
-        coordinate_search.swap,
-        coordinate_search.commit,
+        coordinate_search.sweep_parallel,
+        exchanges.swap,
+        batches.commit,
     ):
         assert DIGEST in kernel._cache._stamp.decode()
     stamps = {streams.permute._cache._stamp}

@@ -1,4 +1,4 @@
-"""Contradictions: totals that no table can have are refused, and those of a table never are."""
+"""Contradictions: counts that no table can have are refused, and those of a table never are."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from private_gsd import Synthesizer, datasets
+from private_gsd import Knowledge, Synthesizer, datasets
 from private_gsd.counting.exact import count
 from private_gsd.errors import WorkloadError
-from private_gsd.measurements.knowledge import check_totals, require_possible
+from private_gsd.measurements.public_counts import check_counts, require_possible
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.projection.constraints import first_table
 from private_gsd.schema import Schema
@@ -24,8 +24,13 @@ SCHEMA = datasets.census_schema().select(["sex", "age", "marital", "hours"])
 TABLE = datasets.census(400, seed=1).select(SCHEMA.names)
 
 
+def checked(schema: Schema, counts: dict[str, int]) -> dict[str, int]:
+    check_counts(schema, counts)
+    return counts
+
+
 @pytest.mark.parametrize(
-    ("totals", "rows", "words"),
+    ("counts", "rows", "words"),
     [
         (
             {"sex = 'female'": 100, "sex = 'female' AND age < 30": 200},
@@ -73,16 +78,16 @@ TABLE = datasets.census(400, seed=1).select(SCHEMA.names)
         ({"age + hours < 9": 9, "age + hours < 8 AND sex = 'male'": 10}, None, "is a part of"),
     ],
 )
-def test_totals_that_no_table_has(totals: dict[str, int], rows: int | None, words: str) -> None:
+def test_counts_that_no_table_has(counts: dict[str, int], rows: int | None, words: str) -> None:
     with pytest.raises(WorkloadError) as caught:
-        check_totals(SCHEMA, totals)
+        checked(SCHEMA, counts)
         if rows is not None:
-            require_possible(SCHEMA, totals, rows)
+            require_possible(SCHEMA, counts, rows)
     assert words in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    "totals",
+    "counts",
     [
         {"sex = 'female'": 100, "age < 30": 350},
         {"sex = 'female'": 100, "sex = 'female' AND age < 30": 100},
@@ -94,25 +99,25 @@ def test_totals_that_no_table_has(totals: dict[str, int], rows: int | None, word
         {f"age = {age} AND sex = 'male'": 1 for age in range(99)} | {"sex = 'male'": 101},
     ],
 )
-def test_totals_that_a_table_may_have(totals: dict[str, int]) -> None:
-    require_possible(SCHEMA, check_totals(SCHEMA, totals), 400)
+def test_counts_that_a_table_may_have(counts: dict[str, int]) -> None:
+    require_possible(SCHEMA, checked(SCHEMA, counts), 400)
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_the_totals_of_a_table_are_never_refused(seed: int) -> None:
-    """Random conditions on random rows: 360 totals in groups of 30, all of them true."""
+def test_the_counts_of_a_table_are_never_refused(seed: int) -> None:
+    """Random conditions on random rows: 360 counts in groups of 30, all of them true."""
     texts = predicates_of(MIXED, 30, seed)
     meanings = {parse_predicate(MIXED, text): text for text in texts}  # two may mean the same
     texts = list(meanings.values())
     assert len(texts) > 20
     rows = first_table(MIXED, 3 if seed % 2 else 200, seed)
     counts = count(predicates(MIXED, texts), rows).tolist()
-    totals = dict(zip(texts, counts, strict=True))
-    require_possible(MIXED, check_totals(MIXED, totals), len(rows))
+    counts = dict(zip(texts, counts, strict=True))
+    require_possible(MIXED, checked(MIXED, counts), len(rows))
 
 
-def test_wrong_totals_of_a_table_are_often_refused() -> None:
-    """A partition of random columns, one of whose totals is one too many or too few."""
+def test_wrong_counts_of_a_table_are_often_refused() -> None:
+    """A partition of random columns, one of whose counts is one too many or too few."""
     rng = random.Random(0)
     rows = first_table(SCHEMA, 400, 0)
     for _ in range(20):
@@ -120,32 +125,27 @@ def test_wrong_totals_of_a_table_are_often_refused() -> None:
         parts = [f"age < {cuts[0]}", f"age >= {cuts[2]}"]
         parts += [f"age >= {low} AND age < {high}" for low, high in itertools.pairwise(cuts)]
         numbers = count(predicates(SCHEMA, parts), rows).tolist()
-        totals = dict(zip(parts, numbers, strict=True))
-        require_possible(SCHEMA, check_totals(SCHEMA, totals), 400)
+        counts = dict(zip(parts, numbers, strict=True))
+        require_possible(SCHEMA, checked(SCHEMA, counts), 400)
         wrong = rng.choice(parts)
-        totals[wrong] += rng.choice([-1, 1]) if totals[wrong] else 1
+        counts[wrong] += rng.choice([-1, 1]) if counts[wrong] else 1
         with pytest.raises(WorkloadError, match="contradict each other"):
-            require_possible(SCHEMA, check_totals(SCHEMA, totals), 400)
+            require_possible(SCHEMA, checked(SCHEMA, counts), 400)
 
 
-def test_a_rule_and_a_total() -> None:
+def test_a_rule_and_a_count() -> None:
     ruled = Schema(SCHEMA.columns, ["NOT (age < 15 AND marital = 'married')"])
     with pytest.raises(WorkloadError, match="no row that the schema allows meets"):
-        check_totals(ruled, {"age < 10 AND marital = 'married'": 3})
+        checked(ruled, {"age < 10 AND marital = 'married'": 3})
 
 
 def test_nothing_is_spent_on_them(tmp_path: Path) -> None:
     ledger = tmp_path / "l.db"
-    for totals in ({"age < 30": 5, "age < 20": 6}, {"sex = 'male'": 1, "sex = 'female'": 2}):
+    for counts in ({"age < 30": 5, "age < 20": 6}, {"sex = 'male'": 1, "sex = 'female'": 2}):
         with pytest.raises(WorkloadError, match="contradict each other"):
-            Synthesizer(
-                SCHEMA,
-                1.0,
-                totals=totals,
-                ledger=ledger,
-                create_ledger=True,
-                release=tmp_path / "r",
-            ).fit(TABLE)
+            Synthesizer(SCHEMA, 1.0, knowledge=Knowledge(public_counts=counts)).fit(
+                TABLE, ledger=ledger, create_ledger=True, release=tmp_path / "r"
+            )
         assert not (tmp_path / "r").exists()
         if ledger.exists():
             with Ledger(ledger, read_only=True) as opened:

@@ -59,7 +59,7 @@ EVERY_KIND = [0, 77, 78, 500, 777, 780, 850, WORKLOAD.num_groups - 1]
 def test_what_a_measurement_is() -> None:
     result = measured(EVERY_KIND, SecureNoise())
     assert result.private
-    assert result.rows == 3000
+    assert result.n_records == 3000
     assert result.charges == ("1",) * len(EVERY_KIND)
     assert result.workload.num_groups == len(EVERY_KIND)
     np.testing.assert_allclose(result.shares, result.counts / 3000)
@@ -85,9 +85,9 @@ def test_insecure_noise_is_told_on() -> None:
 
 
 def test_the_number_of_rows_is_private_under_add_remove() -> None:
-    with pytest.raises(MeasurementError, match="the number of rows is private: measure it"):
+    with pytest.raises(MeasurementError, match="the number of records is private: measure it"):
         measured([0], neighbours="add-remove")
-    assert measured([0], neighbours="add-remove", rows=2990).rows == 2990
+    assert measured([0], neighbours="add-remove", n_records=2990).n_records == 2990
 
 
 def test_save_and_load(tmp_path: Path) -> None:
@@ -96,8 +96,8 @@ def test_save_and_load(tmp_path: Path) -> None:
     again = Measurements.load(tmp_path / "m")
     np.testing.assert_array_equal(again.counts, result.counts)
     np.testing.assert_array_equal(again.scales, result.scales)
-    assert (again.rows, again.charges, again.private, again.neighbours) == (
-        result.rows,
+    assert (again.n_records, again.charges, again.private, again.neighbours) == (
+        result.n_records,
         result.charges,
         result.private,
         result.neighbours,
@@ -156,7 +156,7 @@ def test_torn_changed_and_missing_files(tmp_path: Path) -> None:
         (text.replace('"version": 1', '"version": 99'), "found .* of version 99"),
         (text.replace("private-gsd measurements", "something else"), "found 'something else'"),
         (text.replace('"private": false', '"private": true'), "was changed or is torn"),
-        (text.replace('"rows": 3000', '"rows": 30'), "was changed or is torn"),
+        (text.replace('"n_records": 3000', '"n_records": 30'), "was changed or is torn"),
         ("[" * 100_000, "not whole"),
     ):
         document.write_text(bad)
@@ -193,7 +193,7 @@ def _full(descriptor: int) -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_outside_evidence() -> None:
+def test_external_measurements() -> None:
     theirs = Measurements.from_marginals(
         SCHEMA,
         3000,
@@ -207,7 +207,7 @@ def test_outside_evidence() -> None:
     assert joined.workload.num_groups == 3
     with pytest.raises(MeasurementError, match="sex has 2 cells, not 3"):
         Measurements.from_marginals(SCHEMA, 3000, [(["sex"], [1, 2, 3], 1.0)], private=True)
-    with pytest.raises(MeasurementError, match="no evidence"):
+    with pytest.raises(MeasurementError, match="no marginals were given"):
         Measurements.from_marginals(SCHEMA, 3000, [], private=True)
     with pytest.raises(MeasurementError, match="scales positive"):
         Measurements.from_marginals(SCHEMA, 3000, [(["sex"], [1, 2], 0.0)], private=True)
@@ -243,14 +243,14 @@ def test_an_insecure_selection_or_total_is_told_on() -> None:
         EXACT, Selection((0,), private=False), [9], accountant=LocalAccountant(BUDGET), **options
     ).private
     total = NoisyRecordCount(2990, 5.0, private=False)
-    assert not measured([0], neighbours="add-remove", rows=total, **options).private
+    assert not measured([0], neighbours="add-remove", n_records=total, **options).private
 
 
-@pytest.mark.parametrize("rows", [2000.0, 0, -3, True, "9", 10**400])
-def test_bad_rows_are_found_before_the_charge(rows: Any) -> None:
+@pytest.mark.parametrize("n_records", [2000.0, 0, -3, True, "9", 10**400])
+def test_a_bad_number_of_records_is_found_before_the_charge(n_records: Any) -> None:
     accountant = LocalAccountant(BUDGET)
-    with pytest.raises(MeasurementError, match="rows must be a whole number"):
-        measure(EXACT, [0], [9], accountant=accountant, noise=SecureNoise(), rows=rows)
+    with pytest.raises(MeasurementError, match="n_records must be a whole number"):
+        measure(EXACT, [0], [9], accountant=accountant, noise=SecureNoise(), n_records=n_records)
     assert accountant.spent == 0
     good = measure(
         EXACT,
@@ -258,9 +258,9 @@ def test_bad_rows_are_found_before_the_charge(rows: Any) -> None:
         [9],
         accountant=accountant,
         noise=SecureNoise(),
-        rows=np.int64(2000),  # type: ignore[arg-type]
+        n_records=np.int64(2000),  # type: ignore[arg-type]
     )
-    assert good.rows == 2000
+    assert good.n_records == 2000
 
 
 @pytest.mark.parametrize(("groups", "units"), [([0], [5, 9]), ([0, 1], [5]), ([0.9], [5])])
@@ -304,7 +304,7 @@ def set_feature(**values: Any) -> Callable[[Any, Any], None]:
 
 
 FORGED: dict[str, Callable[[Any, Any], None]] = {
-    "rows": lambda d, a: d.update(rows=-5),
+    "n_records": lambda d, a: d.update(n_records=-5),
     "private": lambda d, a: d.update(private="false"),
     "neighbours": lambda d, a: d.update(neighbours="x"),
     "charges": lambda d, a: d.update(charges=[1] * len(EVERY_KIND)),
@@ -373,7 +373,7 @@ def test_new_folders_are_synced_into_their_parents(
 def test_a_drafted_schema_is_not_measured() -> None:
     """Its values and bounds are those of single people, and no noise is on them."""
     drafted = replace(WORKLOAD, schema=replace(SCHEMA, drafted=True))
-    exact = ExactCounts(drafted, EXACT.rows, EXACT.counts)
+    exact = ExactCounts(drafted, EXACT.n_records, EXACT.counts)
     shares = np.zeros(drafted.size)
     accountant = LocalAccountant(BUDGET)
     doors: list[Callable[[Any], Any]] = [

@@ -11,9 +11,21 @@ import sys
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
+from unittest import mock
 
-from private_gsd import Schema, Sweep, Synthesizer, datasets, kernels, workloads
+from private_gsd import (
+    Adaptive,
+    Budget,
+    Knowledge,
+    Schema,
+    Sweep,
+    Synthesizer,
+    datasets,
+    kernels,
+    workloads,
+)
 from private_gsd.kernels.caching import KernelCache
+from private_gsd.privacy.noise import InsecureSeededNoise
 
 SCHEMA = datasets.census_schema().select(["sex", "age", "marital", "income", "citizen"])
 TABLE = datasets.census(1000, seed=2).select(SCHEMA.names)
@@ -37,15 +49,15 @@ CASES: dict[str, dict[str, Any]] = {
         "rows": 60,
         "projector": QUICK,
         "workload": mixed(SCHEMA),
-        "mechanism": "adaptive",
-        "epochs": 5,
+        "mechanism": Adaptive(epochs=5),
     },
     "known": {
         "schema": RULED,
         "rows": 60,
         "workload": ["categorical:2", "tree:1"],
-        "totals": {"sex = 'male'": 500},
-        "derived": ["mean(age)"],
+        "knowledge": Knowledge(
+            public_counts={"sex = 'male'": 500}, derived_statistics=["mean(age)"]
+        ),
     },
     "aim": {"rows": 60, "projector": QUICK, "mechanism": "aim", "workload": ["categorical:2"]},
 }
@@ -65,29 +77,28 @@ def loaded() -> set[str]:
 def main(name: str) -> None:
     before: set[str] = set()
 
-    def note(what: str, _: object = None) -> None:
-        if what == "measuring" and not before:
+    def note(what: str, done: float, total: float | None) -> None:
+        if what == "adding noise" and not before:
             before.update(loaded())
 
     if name == "sweep":
         sweep = Sweep(SCHEMA, TABLE, ["categorical:2"])
         settings: list[dict[str, Any]] = [
             {"rows": 60},
-            {"rows": 60, "mechanism": "adaptive", "epochs": 1},
+            {"rows": 60, "mechanism": Adaptive(epochs=1)},
         ]
-        module: Any = sweep
-        real = module.measure
+        real = InsecureSeededNoise.gaussian
 
-        def measure(*arguments: Any, **options: Any) -> Any:
-            note("measuring")
-            return real(*arguments, **options)
+        def gaussian(noise: InsecureSeededNoise, *arguments: Any) -> Any:
+            note("adding noise", 0, None)
+            return real(noise, *arguments)
 
-        module.measure = measure
-        sweep.run([1.0], settings=settings, insecure=True, n_jobs=1)
+        with mock.patch.object(InsecureSeededNoise, "gaussian", gaussian):
+            sweep.run([1.0], settings=settings, insecure=True, n_jobs=1)
     else:
         options = dict(CASES[name])
         schema = options.pop("schema", SCHEMA)
-        Synthesizer(schema, 1.0, delta=1e-6, **options).fit(TABLE, tell=note)
+        Synthesizer(schema, Budget(1.0, delta=1e-6), **options).fit(TABLE, progress=note)
     sys.stdout.write(json.dumps([len(before), sorted(loaded() - before)]))
 
 

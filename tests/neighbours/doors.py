@@ -274,7 +274,7 @@ def functions(visit: Visit) -> Any:
         accountant=LocalAccountant(RhoBudget.from_epsilon(1.0, 1e-6), relation),
         noise=standing_in.EqualNoise(),
         neighbours=relation,
-        rows=60 if relation == "add-remove" else None,
+        n_records=60 if relation == "add-remove" else None,
     )
     measured.save(visit.folder / "measured")
     return [repr(gsd.open_source(data, SCHEMA)), repr(exact), measured, visit.folder / "measured"]

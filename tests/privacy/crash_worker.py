@@ -1,4 +1,4 @@
-"""Measures and saves like a run does, and is killed, with SIGKILL, at the step it is told."""
+"""Measures and saves like a run does, and is killed, with SIGKILL, at a given step."""
 
 from __future__ import annotations
 

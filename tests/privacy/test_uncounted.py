@@ -97,7 +97,7 @@ def test_what_is_counted_elsewhere_or_not_private_does_not_warn(tmp_path: Path) 
 
 
 def test_relations_are_added_up_as_the_stronger_one() -> None:
-    """One row for another is one removed and one added: four times the rho."""
+    """To replace a record is to remove one and add one: four times the rho."""
     fit(TABLE, gsd.Budget(1.0, 1e-6))
     with pytest.warns(gsd.UncountedWarning) as warned:
         fit(TABLE, gsd.Budget(1.0, 1e-6, "add-remove"))

@@ -122,7 +122,7 @@ def test_algorithm_1_keeps_rules(rates: tuple[int, int]) -> None:
 
 def _first_loss(measurements: Measurements, config: GeneticSearch) -> float:
     objective = Objective(measurements, "equal")
-    search = Algorithm1(objective, config, 1, Watch(1.0, None, None))
+    search = Algorithm1(objective, config, 60, 1, Watch())
     return min(objective.loss(objective.state(table)) for table in search.first_tables())
 
 

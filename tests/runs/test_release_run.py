@@ -171,7 +171,7 @@ def test_two_processes_that_draw_for_one_charge(tmp_path: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RunFolder, "save_measurements", meanwhile)
-        with pytest.raises(LedgerError, match="another process goes on with run"):
+        with pytest.raises(LedgerError, match="another process has resumed run"):
             Synthesizer.resume(tmp_path / "one", TABLE)
     assert not list((tmp_path / "one" / "measurements").iterdir())
     assert Release.load(tmp_path / "two").complete
@@ -459,7 +459,7 @@ def test_a_ledger_that_is_gone(tmp_path: Path) -> None:
     killed_after_the_charge(tmp_path / "r", ledger=ledger, create_ledger=True, **SMALL)
     for path in tmp_path.glob("l.db*"):
         path.unlink()
-    with pytest.raises(LedgerError, match="the ledger that the run has paid is gone"):
+    with pytest.raises(LedgerError, match="the ledger that the run has paid from is gone"):
         Synthesizer.resume(tmp_path / "r", TABLE)
 
 
@@ -558,7 +558,7 @@ def test_one_shot_resumes_without_the_data(tmp_path: Path) -> None:
     assert not release.complete
     with pytest.raises(ReleaseError, match="has no synthetic table yet"):
         _ = release.synthetic
-    with pytest.raises(ReleaseError, match="not complete yet, and so not to be handed on"):
+    with pytest.raises(ReleaseError, match="not complete yet, and so not to be published"):
         release.save(tmp_path / "other")
     synth = Synthesizer.resume(folder)
     assert synth.sample().num_rows == 60

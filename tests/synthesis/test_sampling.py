@@ -13,7 +13,8 @@ import pytest
 
 from private_gsd import Schema, Synthesizer, datasets
 from private_gsd.errors import DataError, GsdError, ReleaseError, WorkloadError
-from private_gsd.synthesis.sampling import FewAlikeWarning, _donors
+from private_gsd.synthesis.sampling import FewAlikeWarning, donors_of
+from tests.fitting import QUICK
 
 pytestmark = pytest.mark.worker("large")
 
@@ -25,9 +26,10 @@ DATA = datasets.census(8000, seed=5).select(NAMES)
 
 @pytest.fixture(scope="module")
 def synth() -> Synthesizer:
-    return Synthesizer(
-        SCHEMA, 2.0, workload=["categorical:2", "tree:2"], rows=5000, insecure_noise_seed=1
-    ).fit(DATA)
+    synth = Synthesizer(
+        SCHEMA, 2.0, workload=["categorical:2", "tree:2"], rows=5000, projector=QUICK
+    )
+    return synth.fit(DATA, insecure_noise_seed=1)
 
 
 def broken(table: Any) -> int:
@@ -44,9 +46,8 @@ def test_rules_hold_in_a_million_sampled_rows(synth: Synthesizer) -> None:
 
 
 def test_rules_hold_in_a_table_of_many_rows() -> None:
-    made = Synthesizer(
-        SCHEMA, 1.0, rows=50_000, workload=["categorical:2"], insecure_noise_seed=1
-    ).fit(DATA)
+    synth = Synthesizer(SCHEMA, 1.0, rows=50_000, workload=["categorical:2"], projector=QUICK)
+    made = synth.fit(DATA, insecure_noise_seed=1)
     assert broken(made.sample()) == 0
 
 
@@ -125,7 +126,7 @@ def test_donors_are_the_nearest_and_none_is_used_too_often() -> None:
     table[:, 0], table[:, 1] = rng.integers(0, 2, 300), rng.integers(0, 100, 300)
     rows = np.zeros((100, len(SCHEMA)))
     rows[:, 0], rows[:, 1] = rng.integers(0, 2, 100), rng.integers(0, 100, 100)
-    often, donors = _donors(SCHEMA, rows, table, columns, 1)
+    often, donors = donors_of(SCHEMA, rows, table, columns, 1)
     assert np.bincount(donors).max() <= often
     span = SCHEMA["age"].bounds[1] - SCHEMA["age"].bounds[0]
     distance = (rows[:, None, 0] != table[None, :, 0]) + np.abs(

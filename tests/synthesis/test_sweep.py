@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import signal
 import subprocess
@@ -205,7 +206,7 @@ def test_the_number_of_records_is_paid_for_where_it_is_private(tmp_path: Path) -
         ledger.add_dataset("two", RhoBudget.from_epsilon(2.0, 1e-6), neighbours="add-remove")
         [run] = sweep.run([1.0], settings=SETTINGS[:1], ledger=ledger, dataset="two", n_jobs=1)
         steps = [charge.run.partition(" ")[2] for charge in ledger.charges("two")]
-    assert steps == ["0: number of rows", "0: measure"]
+    assert steps == ["0: number of records", "0: measure"]
     assert run.measurements.neighbours == "add-remove"
 
 
@@ -303,6 +304,10 @@ def test_a_worker_that_dies_loses_nothing_that_was_paid_for(
 
 def test_nothing_is_validated_by_assertions(tmp_path: Path) -> None:
     """Python leaves assertions out when it is told to optimise, and a wrong sweep paid first."""
+    for path in sorted(Path(sweep_runs.__file__).parents[1].rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        found = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+        assert not found, f"{path}: assert in lines {found}"
     script = """
 import sys
 from private_gsd import Ledger, ProjectionError, Sweep, datasets
@@ -334,6 +339,11 @@ with Ledger(sys.argv[1], create=True) as ledger:
     [
         ({"settings": [{}, {"rows": -1}]}, ProjectionError, "rows"),
         ({"settings": [{}, {"rows": "many"}]}, ProjectionError, "rows"),
+        (
+            {"settings": [{}, {"rows": 20, "projector": GeneticSearch(rows=30)}]},
+            ProjectionError,
+            "the projector's is 30",
+        ),
         ({"settings": [{}, {"colour": 1}]}, ProjectionError, "a run has no 'colour'"),
         ({"settings": [{}, "rows"]}, ProjectionError, "a list of mappings"),
         ({"settings": [{}, {"mechanism": "magic"}]}, BudgetError, "mechanism must be one of"),

@@ -18,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from private_gsd import Adaptive, Budget, Knowledge, datasets
+from private_gsd import Adaptive, Budget, GeneticSearch, Knowledge, datasets
 from private_gsd.errors import (
     BudgetError,
     GsdError,
@@ -251,6 +251,11 @@ def test_what_is_refused_before_anything_is_spent(
         ({"projector": 5}, ProjectionError, "projector must be a name or a Projector"),
         ({"rows": 0}, ProjectionError, "rows must be a whole number"),
         ({"rows": "60"}, ProjectionError, "rows must be a whole number"),
+        (
+            {"rows": 60, "projector": "gsd:rows=50"},
+            ProjectionError,
+            "rows is 60, and the projector's is 50",
+        ),
         ({"random_state": -1}, WorkloadError, "random_state must be a whole number"),
         ({"threads": 2000}, WorkloadError, "threads must be a whole number"),
         ({"workload": "catgorical:2"}, WorkloadError, "did you mean 'categorical'"),
@@ -345,6 +350,14 @@ def test_a_synthesizer_says_its_state(tmp_path: Path) -> None:
     assert synth.get_params() == parameters
     assert repr(synth) == "<Synthesizer epsilon=1.0, <Release census>>"
     assert repr(Synthesizer(SCHEMA, Budget(0.5))) == "<Synthesizer epsilon=0.5, not fitted>"
+
+
+def test_rows_are_a_setting_of_the_projector() -> None:
+    projector = GeneticSearch(rows=70, denoise=False)
+    for rows in (None, 70):
+        synth = Synthesizer(SCHEMA, epsilon=1.0, projector=projector, rows=rows)
+        assert synth.plan(TABLE).rows == 70
+    assert synth.fit(TABLE).sample().num_rows == 70
 
 
 def test_one_name_is_a_workload() -> None:

@@ -7,10 +7,8 @@ import math
 from typing import ClassVar
 
 import numpy as np
-import pytest
 
-from private_gsd import datasets, workloads
-from private_gsd.errors import WorkloadError
+from private_gsd import workloads
 from private_gsd.schema import Discrete
 from private_gsd.sql.evaluating import truth_of
 from private_gsd.sql.expressions import TRUE
@@ -26,12 +24,10 @@ from private_gsd.workloads import (
 )
 from private_gsd.workloads.families import FAMILIES
 from private_gsd.workloads.features import Feature
-from private_gsd.workloads.layout import QueryLayout
-from private_gsd.workloads.serialisation import load_workload
 from private_gsd.workloads.sums import STEPS, Part
+from tests.sql.people import SCHEMA
 from tests.workloads import twins
 from tests.workloads.contract import FamilyContract, Row
-from tests.workloads.test_predicates import SCHEMA
 
 NUMBER = {"age": [(0, 17), (18, 64)], "pay": [(0, 100), (50, 1000)]}
 
@@ -153,30 +149,3 @@ def test_every_registered_family_keeps_the_contract() -> None:
     tested = {each.name for each in FamilyContract.__subclasses__()}
     assert set(FAMILIES) <= tested
     assert all(family.name == name for name, family in FAMILIES.items())
-
-
-@pytest.mark.parametrize("name", ["quantiles", None, 3, ["marginals"]])
-def test_families_that_nobody_registered_are_not_loaded(name: object) -> None:
-    with pytest.raises(WorkloadError, match="unknown family of queries"):
-        load_workload(SCHEMA, [{"family": name}], {})
-    with pytest.raises(WorkloadError, match="there are no queries"):
-        load_workload(SCHEMA, [], {})
-
-
-def test_python_functions_are_not_loaded() -> None:
-    with pytest.raises(WorkloadError, match="unknown family of queries 'functions'"):
-        load_workload(SCHEMA, [{"family": "functions"}], {})
-
-
-class Nothing(Functions):
-    """Lays out none of its queries."""
-
-    def lay_out(self, layout: QueryLayout) -> None:
-        pass
-
-
-def test_a_layout_without_some_queries_is_refused() -> None:
-    schema = datasets.census_schema()
-    family = Nothing(schema, {"old": lambda rows: rows["age"] > 60})
-    with pytest.raises(WorkloadError, match="functions must lay out each of their queries once"):
-        QueryLayout.of([family])

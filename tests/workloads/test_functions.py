@@ -162,10 +162,10 @@ def test_a_search_for_them_alone_and_with_others() -> None:
     both = functions + workloads.categorical_marginals(SCHEMA, 2)
     table = alone.matrix
     again = measured(both, count(both, table).astype(float).tolist(), 100)
-    told: list[int] = []
+    reports: list[float] = []
     config = GeneticSearch(rows=100)
-    mixed = evolve(again, config, seed=3, callback=lambda p: told.append(p.generation))
-    assert told[-1] == mixed.generations
+    mixed = evolve(again, config, seed=3, progress=lambda what, done, total: reports.append(done))
+    assert reports[-1] == mixed.generations
     answers = count(both, mixed.matrix)
     assert np.abs(answers - again.counts).max() <= 3
     expected = float(((again.shares - answers / 100) ** 2 / again.variances).sum())

@@ -76,7 +76,7 @@ def create(
     # What makes no sense is refused before a file is made.
     RhoBudget.from_epsilon(epsilon, delta, conversion or "gdp")
     with Ledger(ledger_file, create=True) as ledger:
-        usual = conversion or ledger.usual_conversion(dataset)
+        usual = conversion or ledger.default_conversion(dataset)
         budget = RhoBudget.from_epsilon(epsilon, delta, usual)
         account = ledger.add_dataset(dataset, budget, neighbours)
     console.out.print(

@@ -33,7 +33,7 @@ class Elites(NamedTuple):
     """For each list and cell, the place of its edit in the list, or -1."""
 
 
-class Candidates(NamedTuple):
+class Offspring(NamedTuple):
     """The candidates of a generation, and a workspace for their selection."""
 
     rows: Any
@@ -107,10 +107,10 @@ def _value_of(elites, slot, state, row, column):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _propose(problem, state, elites, candidates, mutations, mutation_rate, crossover_rate, stream):  # type: ignore[no-untyped-def]
+def _propose(problem, state, elites, offspring, mutations, mutation_rate, crossover_rate, stream):  # type: ignore[no-untyped-def]
     """Draw the candidates: mutations first, then crossovers."""
     rows, columns = state.values.shape
-    for number in range(candidates.losses.size):
+    for number in range(offspring.losses.size):
         slot = 0
         rate = mutation_rate
         if number >= mutations:
@@ -118,7 +118,7 @@ def _propose(problem, state, elites, candidates, mutations, mutation_rate, cross
             slot = elites.slots[below(stream, elites.slots.size)]
         for edit in range(rate):
             row = below(stream, rows)
-            candidates.rows[number, edit] = row
+            offspring.rows[number, edit] = row
             if number < mutations:
                 column = below(stream, columns)
                 value = draw_any(problem.columns, column, stream)
@@ -126,22 +126,22 @@ def _propose(problem, state, elites, candidates, mutations, mutation_rate, cross
                 other = below(stream, rows)
                 column = below(stream, columns)
                 value = _value_of(elites, slot, state, other, column)
-            candidates.columns[number, edit] = column
-            candidates.values[number, edit] = value
+            offspring.columns[number, edit] = column
+            offspring.values[number, edit] = value
 
 
 @inlined
-def _make(problem, state, candidates, number, rate, workspace):  # type: ignore[no-untyped-def]
+def _make(problem, state, offspring, number, rate, workspace):  # type: ignore[no-untyped-def]
     """Turn the best table into a candidate; returns the change of the loss.
 
     An edit that breaks a rule is not made, and the change is infinite then.
     """
     delta = 0.0
     for edit in range(rate):
-        where = candidates.rows[number, edit]
-        column = candidates.columns[number, edit]
-        value = candidates.values[number, edit]
-        candidates.old[edit] = state.values[where, column]
+        where = offspring.rows[number, edit]
+        column = offspring.columns[number, edit]
+        value = offspring.values[number, edit]
+        offspring.old[edit] = state.values[where, column]
         load_row(problem, state, where, -1, workspace)
         atom = atom_of(problem.columns, column, value)
         if is_allowed(problem, state, where, column, value, atom, workspace):
@@ -152,12 +152,12 @@ def _make(problem, state, candidates, number, rate, workspace):  # type: ignore[
 
 
 @inlined
-def _unmake(problem, state, candidates, number, rate, workspace):  # type: ignore[no-untyped-def]
+def _unmake(problem, state, offspring, number, rate, workspace):  # type: ignore[no-untyped-def]
     """Reverse the edits of a candidate, the last edit first."""
     for edit in range(rate - 1, -1, -1):
-        where = candidates.rows[number, edit]
-        column = candidates.columns[number, edit]
-        value = candidates.old[edit]
+        where = offspring.rows[number, edit]
+        column = offspring.columns[number, edit]
+        value = offspring.old[edit]
         load_row(problem, state, where, -1, workspace)
         atom = atom_of(problem.columns, column, value)
         apply_edit(problem, state, where, column, value, atom, workspace)
@@ -165,42 +165,42 @@ def _unmake(problem, state, candidates, number, rate, workspace):  # type: ignor
 
 @inlined
 def _evaluate(  # type: ignore[no-untyped-def]
-    problem, state, elites, candidates, mutations, mutation_rate, crossover_rate, workspace
+    problem, state, elites, offspring, mutations, mutation_rate, crossover_rate, workspace
 ):
     """The loss of every candidate."""
-    for number in range(candidates.losses.size):
+    for number in range(offspring.losses.size):
         rate = mutation_rate if number < mutations else crossover_rate
         if rate == 1:
-            where = candidates.rows[number, 0]
-            column = candidates.columns[number, 0]
-            value = candidates.values[number, 0]
+            where = offspring.rows[number, 0]
+            column = offspring.columns[number, 0]
+            value = offspring.values[number, 0]
             load_row(problem, state, where, -1, workspace)
             atom = atom_of(problem.columns, column, value)
             delta = np.inf
             if is_allowed(problem, state, where, column, value, atom, workspace):
                 delta = delta_edit(problem, state, where, column, value, atom, workspace)
         else:
-            delta = _make(problem, state, candidates, number, rate, workspace)
-            _unmake(problem, state, candidates, number, rate, workspace)
-        candidates.losses[number] = elites.losses[0] + delta
+            delta = _make(problem, state, offspring, number, rate, workspace)
+            _unmake(problem, state, offspring, number, rate, workspace)
+        offspring.losses[number] = elites.losses[0] + delta
 
 
 @inlined
-def _select(elites, candidates):  # type: ignore[no-untyped-def]
+def _select(elites, offspring):  # type: ignore[no-untyped-def]
     """Select the next elites, best first: an elite's number, or their number plus a candidate's.
 
     With equal losses elites come before candidates, and earlier ones before later ones.
     """
     size = elites.losses.size
-    chosen = candidates.chosen[0]
+    chosen = offspring.chosen[0]
     for place in range(size):
         chosen[place] = place
-    for number in range(candidates.losses.size):
-        loss = candidates.losses[number]
+    for number in range(offspring.losses.size):
+        loss = offspring.losses[number]
         place = size
         while place > 0:
             rival = chosen[place - 1]
-            worse = elites.losses[rival] if rival < size else candidates.losses[rival - size]
+            worse = elites.losses[rival] if rival < size else offspring.losses[rival - size]
             if not loss < worse:
                 break
             place -= 1
@@ -211,22 +211,22 @@ def _select(elites, candidates):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _edit_list(elites, slot, candidates, number, rate, state):  # type: ignore[no-untyped-def]
+def _edit_list(elites, slot, offspring, number, rate, state):  # type: ignore[no-untyped-def]
     """Add the edits of a candidate to a list."""
     columns = state.values.shape[1]
     for edit in range(rate):
-        where, column = candidates.rows[number, edit], candidates.columns[number, edit]
+        where, column = offspring.rows[number, edit], offspring.columns[number, edit]
         best = state.values[where, column]
-        set_edit(elites, slot, where * columns + column, candidates.values[number, edit], best)
+        set_edit(elites, slot, where * columns + column, offspring.values[number, edit], best)
 
 
 @inlined
 def _update(  # type: ignore[no-untyped-def]
-    problem, state, elites, candidates, mutations, mutation_rate, crossover_rate, workspace
+    problem, state, elites, offspring, mutations, mutation_rate, crossover_rate, workspace
 ):
     """Replace the elites by the selected ones, as edits of the new best table."""
     size = elites.losses.size
-    chosen, slots, taken = candidates.chosen[0], candidates.chosen[1], candidates.chosen[2]
+    chosen, slots, taken = offspring.chosen[0], offspring.chosen[1], offspring.chosen[2]
     # Elites that stay keep their lists; candidates that become elites get the other lists.
     for place in range(size):
         taken[place] = 0
@@ -245,20 +245,20 @@ def _update(  # type: ignore[no-untyped-def]
         _clear(elites, free)
         number = chosen[place] - size
         rate = mutation_rate if number < mutations else crossover_rate
-        _edit_list(elites, free, candidates, number, rate, state)
+        _edit_list(elites, free, offspring, number, rate, state)
     # All lists are edits of the old best table. Make the new one, and adapt the other lists.
     first = chosen[0] - size
     if first >= 0:
         rate = mutation_rate if first < mutations else crossover_rate
         columns = state.values.shape[1]
-        _make(problem, state, candidates, first, rate, workspace)
+        _make(problem, state, offspring, first, rate, workspace)
         for edit in range(rate):
-            where, column = candidates.rows[first, edit], candidates.columns[first, edit]
+            where, column = offspring.rows[first, edit], offspring.columns[first, edit]
             again = False  # only the first edit of a cell replaced the value of the old best table
             for before in range(edit):
                 again |= (
-                    candidates.rows[first, before] == where
-                    and candidates.columns[first, before] == column
+                    offspring.rows[first, before] == where
+                    and offspring.columns[first, before] == column
                 )
             if again:
                 continue
@@ -266,17 +266,17 @@ def _update(  # type: ignore[no-untyped-def]
             best = state.values[where, column]
             for slot in range(size):
                 place = elites.places[slot, cell]
-                value = elites.values[slot, place] if place >= 0 else candidates.old[edit]
+                value = elites.values[slot, place] if place >= 0 else offspring.old[edit]
                 set_edit(elites, slot, cell, value, best)
     for place in range(size):
         number = chosen[place]
         if number < size:
-            candidates.kept[place] = elites.losses[number]
+            offspring.kept[place] = elites.losses[number]
         else:
-            candidates.kept[place] = candidates.losses[number - size]
+            offspring.kept[place] = offspring.losses[number - size]
     for place in range(size):
         elites.slots[place] = slots[place]
-        elites.losses[place] = candidates.kept[place]
+        elites.losses[place] = offspring.kept[place]
 
 
 @kernel
@@ -284,7 +284,7 @@ def generations(  # type: ignore[no-untyped-def]
     problem,
     state,
     elites,
-    candidates,
+    offspring,
     mutations,
     mutation_rate,
     crossover_rate,
@@ -298,30 +298,30 @@ def generations(  # type: ignore[no-untyped-def]
     The loss, which is a norm in the paper, converged if its relative change over the window of the
     history is at most the tolerance.
     """
-    window = candidates.history.size
+    window = offspring.history.size
     for generation in range(first, last):
         place = generation % window
         loss = np.sqrt(max(elites.losses[0], 0.0))
-        if generation >= window and candidates.history[place] - loss <= (
-            tolerance * candidates.history[place]
+        if generation >= window and offspring.history[place] - loss <= (
+            tolerance * offspring.history[place]
         ):
             return generation, True
-        candidates.history[place] = loss
+        offspring.history[place] = loss
         _propose(
             problem,
             state,
             elites,
-            candidates,
+            offspring,
             mutations,
             mutation_rate,
             crossover_rate,
             workspace.stream,
         )
         _evaluate(
-            problem, state, elites, candidates, mutations, mutation_rate, crossover_rate, workspace
+            problem, state, elites, offspring, mutations, mutation_rate, crossover_rate, workspace
         )
-        _select(elites, candidates)
+        _select(elites, offspring)
         _update(
-            problem, state, elites, candidates, mutations, mutation_rate, crossover_rate, workspace
+            problem, state, elites, offspring, mutations, mutation_rate, crossover_rate, workspace
         )
     return last, False

@@ -27,7 +27,7 @@ from private_gsd.kernels.halfspaces import (
     load_halfspaces,
 )
 from private_gsd.kernels.marginals import (
-    Tables,
+    MarginalTables,
     apply_tables,
     count_tables_of,
     delta_tables,
@@ -50,7 +50,7 @@ class Problem(NamedTuple):
     """The constant part of a search."""
 
     columns: Columns
-    tables: Tables
+    tables: MarginalTables
     conditions: Conditions
     directions: Directions
     clauses: Clauses | tuple[()]

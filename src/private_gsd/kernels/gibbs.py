@@ -54,16 +54,18 @@ def _draw_atom(size, temperature, workspace):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _add_log_lifts(forest, atoms, row, column, size, temperature, workspace):  # type: ignore[no-untyped-def]
+def _add_log_lifts(chow_liu_forest, atoms, row, column, size, temperature, workspace):  # type: ignore[no-untyped-def]
     """Add the log-lifts of the neighbouring columns to the scores of the atoms."""
-    for edge in range(forest.starts[column], forest.starts[column + 1]):
-        first = forest.places[edge] + atoms[row, forest.neighbours[edge]] * size
+    for edge in range(chow_liu_forest.starts[column], chow_liu_forest.starts[column + 1]):
+        first = chow_liu_forest.places[edge] + atoms[row, chow_liu_forest.neighbours[edge]] * size
         for atom in range(np.uint64(size)):
-            workspace.scores[atom] += temperature * forest.log_lifts[np.uint64(first) + atom]
+            workspace.scores[atom] += (
+                temperature * chow_liu_forest.log_lifts[np.uint64(first) + atom]
+            )
 
 
 @kernel
-def gibbs_sweep(problem, state, rows, seed, generation, temperature, forest, workspace):  # type: ignore[no-untyped-def]
+def gibbs_sweep(problem, state, rows, seed, generation, temperature, chow_liu_forest, workspace):  # type: ignore[no-untyped-def]
     """Redraw all values of some rows.
 
     The probability of an atom is proportional to exp(gain / temperature), where the gain is the
@@ -78,7 +80,7 @@ def gibbs_sweep(problem, state, rows, seed, generation, temperature, forest, wor
         seed: The seed of the search.
         generation: The number of the sweep.
         temperature: The temperature, in units of the loss.
-        forest: The Chow–Liu forest of the prior distribution of a row.
+        chow_liu_forest: The Chow–Liu forest of the prior distribution of a row.
         workspace: The workspace of the thread.
 
     Returns:
@@ -96,7 +98,7 @@ def gibbs_sweep(problem, state, rows, seed, generation, temperature, forest, wor
                 continue
             size = score_atoms(problem, state, row, column, workspace)
             edits += size
-            _add_log_lifts(forest, state.atoms, row, column, size, temperature, workspace)
+            _add_log_lifts(chow_liu_forest, state.atoms, row, column, size, temperature, workspace)
             atom = _draw_atom(size, temperature, workspace)
             if atom < 0 or atom == state.atoms[row, column]:
                 continue

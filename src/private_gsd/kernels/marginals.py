@@ -53,7 +53,7 @@ def count_tables(atoms, columns, strides, starts, offsets, counts):  # type: ign
 LANES = 8
 
 
-class Tables(NamedTuple):
+class MarginalTables(NamedTuple):
     """Tables over features as edits use them.
 
     An entry is a feature within a table. The others of an entry are the table's other features,

@@ -115,7 +115,7 @@ class Adaptive(Mechanism):
     def check(self, projector: Projector, workload: Workload, external: Workload | None) -> None:
         """Refuse where what may be selected cannot be fitted."""
         everything = workload if external is None else workload + external
-        if not projector.limited:
+        if not projector.has_size_limit:
             # The largest groups that may be selected: whatever is selected is no larger.
             most = min(self.epochs * self.queries_per_epoch, everything.num_groups)
             largest = np.sort(np.argsort(-everything.group_sizes, kind="stable")[:most])

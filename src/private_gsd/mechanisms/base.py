@@ -126,7 +126,7 @@ class Mechanism(ABC):
     ) -> bool:
         """Whether a selection must ask the projector what it can take. See ``check``."""
         del workload, external
-        return projector.limited
+        return projector.has_size_limit
 
     def fitted_together(self, few: Workload) -> Iterator[Workload]:
         """The combinations of families that one table may be fitted to.

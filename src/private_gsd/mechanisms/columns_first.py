@@ -40,7 +40,7 @@ class ColumnsFirst(Mechanism):
         self, projector: Projector, workload: Workload, external: Workload | None = None
     ) -> bool:
         """Where the projector may not take all candidate queries together."""
-        if projector.limited:
+        if projector.has_size_limit:
             return True
         everything = workload if external is None else workload + external
         return projector.why_infeasible(everything) is not None

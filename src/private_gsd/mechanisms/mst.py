@@ -26,7 +26,7 @@ from private_gsd.mechanisms.candidates import all_pairs, largest_tree, scopes_of
 from private_gsd.mechanisms.columns_first import COLUMNS, ColumnsFirst, equal_noise
 from private_gsd.mechanisms.steps import Candidates, measure, project, select
 from private_gsd.privacy.noise import selection_scale
-from private_gsd.projection.denoising.chow_liu import SpanningForest
+from private_gsd.projection.denoising.chow_liu import SpanningTrees
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -121,7 +121,7 @@ class MST(ColumnsFirst):
         self, projector: Projector, workload: Workload, external: Workload | None = None
     ) -> bool:
         """Not where the largest tree fits: one look spares thousands."""
-        if not projector.limited or external is not None:
+        if not projector.has_size_limit or external is not None:
             return super().asks_feasibility(projector, workload, external)
         # A graphical model of a tree has the cells of its pairs: if the tree with the most cells
         # fits, every tree does.
@@ -134,7 +134,7 @@ def _edges(task: Task, measured: Measurements, tree: list[int]) -> Callable[[], 
     """The pairs that close no cycle, to be selected by their distance from independence."""
     scopes = scopes_of(task.workload)
     number = single_columns(task.workload)
-    trees = SpanningForest()
+    trees = SpanningTrees()
     for group in tree:
         if group < number or not trees.add(scopes[group]):
             raise MeasurementError("the pairs that were selected are no tree")
@@ -153,7 +153,7 @@ def _edges(task: Task, measured: Measurements, tree: list[int]) -> Callable[[], 
 
 def tree_size(workload: Workload) -> int:
     """The number of pairs in a spanning tree, or forest where they do not join all columns."""
-    trees = SpanningForest()
+    trees = SpanningTrees()
     return sum(trees.add(scope) for scope in scopes_of(workload) if len(scope) == 2)
 
 

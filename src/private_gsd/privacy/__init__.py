@@ -1,1 +1,1 @@
-"""Privacy: budget, mechanisms and ledger. The only place where noise is drawn."""
+"""Privacy: budget, conversions, noise and ledger. The only place where noise is drawn."""

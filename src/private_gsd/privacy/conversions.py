@@ -8,7 +8,7 @@ discrete Gaussians alone, of which more is known. For the same (ε, δ) it allow
 noise of variance σᵢ², the loss of privacy is Gaussian too, and δ is that of μ-Gaussian
 differential privacy, μ² = Σ vᵢ²/σᵢ²: δ(ε) = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ) (Balle and Wang 2018;
 Dong, Roth and Su 2022). A charge of ρ has v²/σ² <= 2ρ, so that charges of ρ in total have
-μ² <= 2ρ. It holds as well where the next question, and what it may cost, is chosen after seeing the
+μ² <= 2ρ. It holds as well where the next query, and what it may cost, is chosen after seeing the
 last answers (Smith and Thakurta, "Fully Adaptive Composition for Gaussian Differential Privacy",
 2022), as the users of a ledger do.
 
@@ -32,7 +32,7 @@ Answers that the two datasets have in common have the same law on both sides, an
 ``ROUNDING`` is r²; noise for the conversion "gdp" has this much more variance than Δ²/2ρ (see
 ``noise.gaussian_scale``). With 3, η < 5e-26, and ``SLACK`` covers d of 10^12 answers. It takes
 more than it gives where noise has a standard deviation of less than about 5 (4.4 to 6.8, by ε and
-δ). Along questions that depend on answers the factors multiply in the same way, answer by answer.
+δ). Along queries that depend on answers the factors multiply in the same way, answer by answer.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def largest_powers(
     Args:
         rho: The total of ρ.
         false_alarms: Probabilities of false alarms.
-        conversion: "gdp" where all noise is Gaussian; else what any ρ-zCDP keeps.
+        conversion: "gdp" where all noise is Gaussian; else the bound for any ρ-zCDP is given.
     """
     if rho > MAX_RHO:
         return [1.0 for _ in false_alarms]

@@ -1,6 +1,6 @@
 """Uncounted: what fits without a shared ledger have spent on the same data, in this process.
 
-Each of them keeps its own promise; together they spend the sum, and no file adds it up. A notebook
+Each has its own guarantee; together they spend the sum, and no file adds it up. A notebook
 cell that is run again is such a fit. A second one on the same data warns, before it pays.
 
 What is the same data is decided without a look at any row: the same path; the same object; or
@@ -35,11 +35,11 @@ class Fit:
     """What one fit spends, and on what.
 
     Attributes:
-        path: Of the data, where it is a file, a folder or a glob.
-        frame: Gives the data, where it is an object that is still there.
+        path: The path of the data, where the data is a file, a folder or a glob.
+        frame: Returns the data, where the data is an object that still exists.
         columns: The columns that are read.
-        budget: What is spent.
-        neighbours: Which tables count as neighbours.
+        budget: The budget that is spent.
+        neighbours: The neighbouring relation.
     """
 
     path: str | None
@@ -57,7 +57,7 @@ class Fit:
         else:
             try:
                 frame = weakref.ref(data)
-            except TypeError:  # an object that cannot be referred to without keeping it
+            except TypeError:  # an object that takes no weak reference
                 frame = _nothing
         return cls(path, frame, frozenset(columns), budget, neighbours)
 
@@ -83,7 +83,7 @@ def warn_if_again(fit: Fit) -> None:
     if len(fits) == 1:
         return
     relations = {each.neighbours for each in fits}
-    # One row for another is one removed and one added: two steps, and four times the ρ.
+    # To replace a record is to remove one and add one: two steps, and four times the ρ.
     weight = {each: 4 if len(relations) > 1 and each == "add-remove" else 1 for each in relations}
     rho = units_to_rho(sum(each.budget.units * weight[each.neighbours] for each in fits))
     gaussian = all(each.budget.conversion == "gdp" for each in fits)

@@ -1,4 +1,4 @@
-"""Projection: noisy measurements in, a synthetic table that answers alike out."""
+"""Projection: from noisy measurements to a synthetic table with similar answers."""
 
 from private_gsd.projection.projectors import NAMES, projector_of
 from private_gsd.projection.protocol import Projection, Projector

@@ -1,8 +1,8 @@
-"""Features of mixed columns: every column as atoms that all measured features can be summed from.
+"""Atoms of mixed columns: the finest cells, of which all measured features are sums.
 
-A discrete column's atoms are its values. A numeric column is cut wherever a measured feature cuts
-it, and its atoms are the pieces that hold a value; one that nothing measures is a single atom. A
-null is an atom of its own, the last.
+The atoms of a discrete column are its values. A numeric column is cut at the cut points of all
+measured features, and its atoms are the segments that hold a value; a column without features is a
+single atom. Null is an atom of its own, the last one.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from private_gsd.projection.domain import columns_of
+from private_gsd.workloads.starts import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,24 +24,24 @@ if TYPE_CHECKING:
     from private_gsd.kernels.cells import Columns
     from private_gsd.schema import Schema
     from private_gsd.workloads.features import Feature
-    from private_gsd.workloads.layout import Asked
+    from private_gsd.workloads.layout import MarginalTable
 
 
 @dataclass(frozen=True)
 class Atoms:
-    """The columns of a schema, each in atoms.
+    """The atoms of the columns of a schema.
 
     Attributes:
         schema: The public schema.
-        cuts: For each column, where it is cut.
+        cuts: The cut points of each column.
     """
 
     schema: Schema
     cuts: tuple[NDArray[np.float64], ...]
 
     @classmethod
-    def of(cls, schema: Schema, tables: Sequence[Asked]) -> Atoms:
-        """The atoms that some tables need."""
+    def of(cls, schema: Schema, tables: Sequence[MarginalTable]) -> Atoms:
+        """The atoms for the features of some tables."""
         cuts: list[set[float]] = [set() for _ in schema]
         for feature in {feature for table in tables for feature in table.features}:
             cuts[feature.position].update(feature.breaks)
@@ -48,12 +49,12 @@ class Atoms:
 
     @cached_property
     def columns(self) -> Columns:
-        """The values of every atom, with those that hold none."""
+        """The values of every segment, those that hold no value among them."""
         return columns_of(self.schema, self.cuts)
 
     @cached_property
-    def kept(self) -> tuple[NDArray[np.int64], ...]:
-        """For each column, which pieces hold a value."""
+    def segments(self) -> tuple[NDArray[np.int64], ...]:
+        """For each column, the numbers of the segments that hold a value."""
         columns = self.columns
         parts = [
             slice(columns.starts[place], columns.starts[place + 1])
@@ -64,23 +65,23 @@ class Atoms:
     @property
     def sizes(self) -> list[int]:
         """The number of atoms of each column."""
-        return [len(each) for each in self.kept]
+        return [len(each) for each in self.segments]
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """Where each column's atoms begin among all; one more than columns."""
-        return np.concatenate([[0], np.cumsum(self.sizes)])
+        return starts_of(self.sizes)
 
     def cells(self, feature: Feature) -> NDArray[np.int64]:
         """The cell of each of a column's atoms; -1 for none."""
-        return feature.cells_of_atoms(self.cuts[feature.position])[self.kept[feature.position]]
+        return feature.cells_of_atoms(self.cuts[feature.position])[self.segments[feature.position]]
 
     def draw(self, atoms: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
-        """Values of some rows of atoms; within an atom each is as likely as another."""
+        """Uniform random values of some rows of atoms."""
         columns = self.columns
         values = np.empty(atoms.shape)
         for place in range(len(self.schema)):
-            piece = self.kept[place][atoms[:, place]]
+            piece = self.segments[place][atoms[:, place]]
             entries = columns.starts[place] + piece
             first, last = columns.firsts[entries], columns.lasts[entries]
             share = rng.random(len(atoms))

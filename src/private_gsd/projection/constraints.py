@@ -1,4 +1,4 @@
-"""Constraints: a schema's rules as the search keeps them, and rows to begin with."""
+"""Constraints: the rules of a schema for the kernels, and random rows that keep them."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float64]
 
-# So many rows are made one by one, each by narrowing what the rules leave; all others come of
-# them, their values drawn anew so many times.
+# Number of rows of a pool, each found by the rules alone. Random rows begin as one of them.
 POOL = 500
+# Number of times that each value of a random row is redrawn.
 ROUNDS = 10
-# Where rows are hard to find, it is left at those that were found before so many were not.
+# Number of failures after which a pool has no more rows.
 MISSES = 20
 
-_POOL = 2**60  # seeds that are no table's
+_POOL = 2**60  # the stream of random numbers of pools
 
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Rows that keep some rules, and the rules, for tables of such rows.
+    """Rows that keep some rules, from which tables of such rows are made.
 
     Attributes:
         rules: The rules.
-        kernel: The kernels' view of them.
+        kernel: The rules as the kernels' arrays.
         rows: The rows, encoded.
-        depth: How many numbers a rule's program holds at most.
+        depth: The largest number of numbers of a rule's program.
     """
 
     rules: Rules
@@ -61,20 +61,20 @@ class Pool:
         seed: int,
         size: int = POOL,
     ) -> Pool | None:
-        """The pool of a schema; none, if it has no rules.
+        """The pool of a schema; None if it has no rules.
 
         Args:
             schema: The schema.
-            cuts: Where each column is cut; all breaks of rules are among them.
+            cuts: The cut points of each column, with those of the rules.
             free: The columns that may change.
-            seed: Of the search.
-            size: How many rows it has at most.
+            seed: The seed of the search.
+            size: The largest number of rows.
         """
         rules = check_rules(schema)
         if not rules.texts:
             return None
         rng = np.random.default_rng([seed, _POOL])
-        # ``check_rules`` found a row in this way, so there is one at least.
+        # ``check_rules`` found a row in this way, so there is at least one.
         first = rules.find(np.random.default_rng(0))
         if first is None:
             raise SchemaError("no row that keeps the rules of the schema was found")
@@ -96,7 +96,7 @@ class Pool:
 
 
 def kernel_of(rules: Rules, cuts: Sequence[NDArray[np.float64]], free: NDArray[np.int64]) -> Kernel:
-    """The kernels' view of some rules."""
+    """The rules as the kernels' arrays."""
     may = set(free.tolist())
     blocks = {*rules.blocks, *(columns for columns in rules.columns if len(columns) > 1)}
     kept = [tuple(each for each in block if each in may) for block in sorted(blocks)]
@@ -111,13 +111,13 @@ def kernel_of(rules: Rules, cuts: Sequence[NDArray[np.float64]], free: NDArray[n
 
 
 def broken_rules(schema: Schema, values: Matrix) -> dict[str, int]:
-    """The rules that some rows of an encoded table break, and how many rows do."""
+    """The rules that an encoded table breaks, and the number of rows that break each."""
     numbers = broken_by_rule(schema, values).tolist()
     return {text: n for text, n in zip(schema.constraints, numbers, strict=True) if n}
 
 
 def broken_by_rule(schema: Schema, values: Matrix) -> NDArray[np.int64]:
-    """For each rule, how many rows of an encoded table break it."""
+    """For each rule, the number of rows of an encoded table that break it."""
     return np.asarray(_broken(schema, values).sum(axis=0))
 
 
@@ -141,12 +141,12 @@ def _broken(schema: Schema, values: Matrix) -> NDArray[np.bool_]:
 
 
 def first_table(schema: Schema, rows: int, seed: int) -> Matrix:
-    """A table of values drawn without preference, of rows that keep the schema's rules."""
+    """A table of random rows that keep the schema's rules."""
     cuts = _cuts(schema)
     pool = Pool.of(schema, cuts, np.arange(len(schema)), seed)
     return random_table(columns_of(schema, cuts), rows, seed, pool=pool)
 
 
 def _cuts(schema: Schema) -> list[NDArray[np.float64]]:
-    """Where rules cut the columns."""
+    """The cut points of the rules, for each column."""
     return cut_columns(schema, check_rules(schema).truths)[0]

@@ -1,4 +1,4 @@
-"""The domain: which values a cell may hold, cut into atoms at every number that any query names."""
+"""The domain: the values that a cell may hold, in atoms between the cut points of all queries."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from private_gsd.projection.constraints import Pool
     from private_gsd.schema import Column, Schema
 
-_TABLES = 2**61  # streams of random numbers that are no row's
+_TABLES = 2**61  # streams of random numbers of tables
 
 
 def columns_of(schema: Schema, cuts: Sequence[NDArray[np.float64]]) -> Columns:
-    """The columns' atoms, where each is cut at the given numbers, in order."""
+    """The atoms of the columns with the given cut points, in order."""
     firsts, lasts, null_probabilities = [], [], []
     for column, edges in zip(schema, cuts, strict=True):
         first, last = _atoms(column, edges)
@@ -31,16 +31,16 @@ def columns_of(schema: Schema, cuts: Sequence[NDArray[np.float64]]) -> Columns:
         firsts.append(np.append(first, [0.0] * column.nullable))
         lasts.append(np.append(last, [0.0] * column.nullable))
     sizes = [len(each) for each in firsts]
-    ends_of_atoms = np.concatenate(firsts), np.concatenate(lasts)
+    first_steps, last_steps = np.concatenate(firsts), np.concatenate(lasts)
     denominators = np.array([_denominator(column) for column in schema])
     ends = np.array([column.bounds for column in schema])
     grid = denominators > 0
     ends[grid] = np.rint(ends[grid] * denominators[grid, None])
     return Columns(
         starts=starts_of(sizes),
-        firsts=ends_of_atoms[0],
-        lasts=ends_of_atoms[1],
-        base_scores=np.where(ends_of_atoms[0] <= ends_of_atoms[1], 0.0, -np.inf),
+        firsts=first_steps,
+        lasts=last_steps,
+        base_scores=np.where(first_steps <= last_steps, 0.0, -np.inf),
         denominators=denominators,
         nulls=np.array(
             [size - 1 if c.nullable else -1 for c, size in zip(schema, sizes, strict=True)],
@@ -57,7 +57,7 @@ def columns_of(schema: Schema, cuts: Sequence[NDArray[np.float64]]) -> Columns:
 def random_table(
     columns: Columns, rows: int, seed: int, number: int = 0, pool: Pool | None = None
 ) -> NDArray[np.float64]:
-    """A table of values drawn without preference, or only of rows that keep some rules."""
+    """A table of uniform random values, or with a pool of random rows that keep its rules."""
     values = np.empty((rows, len(columns.discrete)))
     if pool is not None:
         pool.fill(columns, seed, number, values)
@@ -69,7 +69,7 @@ def random_table(
 
 
 def _denominator(column: Column) -> float:
-    """Steps to one: whole numbers, dates and codes have one, decimals a power of ten."""
+    """The number of grid steps to 1: 1 for whole numbers, dates and codes, 10^d for d decimals."""
     if isinstance(column, Real):
         return 0.0 if column.decimals is None else 10.0**column.decimals
     return 1.0
@@ -78,7 +78,7 @@ def _denominator(column: Column) -> float:
 def _atoms(
     column: Column, cuts: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The first and last step of each atom, nulls aside."""
+    """The first and last step of each atom, without that of null."""
     low, high = column.bounds
     if isinstance(column, Discrete):
         codes = np.arange(len(column.values), dtype=np.float64)
@@ -89,7 +89,7 @@ def _atoms(
         firsts = np.concatenate([[low], edges])
         lasts = np.concatenate([np.nextafter(edges, -np.inf), [high]])
         return firsts, np.minimum(lasts, high)
-    # The first step at or after each edge; rounding may miss it by one either way.
+    # The first step at or after each edge; rounding may be off by one in either direction.
     steps = np.ceil(edges * denominator)
     steps -= (steps - 1) / denominator >= edges
     steps += steps / denominator < edges

@@ -1,4 +1,4 @@
-"""The registry of projectors. A new projector is one file, and one line here."""
+"""The registry of projectors. A new projector is one file and one line here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TRUTHS = {"true": True, "false": False}
 
 
 def projector_of(given: Any) -> Projector:
-    """The projector that a name stands for, with settings after a colon; or the projector itself.
+    """The projector with a name, with settings after a colon; a projector is returned as it is.
 
     >>> projector_of("rap:iterations=200,learning_rate=0.1")
     RAP(mixtures=1000, batch=5000, iterations=200, learning_rate=0.1)
@@ -63,7 +63,7 @@ def projector_of(given: Any) -> Projector:
 
 
 def projector_from_dict(document: Any) -> Projector:
-    """The projector that ``Projector.to_dict`` gave."""
+    """The projector from the result of ``Projector.to_dict``."""
     settings = dict(document)
     return PROJECTORS[settings.pop("name")](**settings)
 

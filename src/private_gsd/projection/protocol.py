@@ -1,4 +1,4 @@
-"""The projector: measurements in, an encoded synthetic table out."""
+"""The protocol of projectors: measurements in, an encoded synthetic table out."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     Matrix = NDArray[np.float64]
 
 MOST_ROWS = 2**31 - 1
-# The queries of a layout that have a gradient, and how messages call them.
+# The queries of a layout that have a gradient, and their names in messages.
 RELAXED = {"tables": "marginals", "conjunctions": "prefixes", "halfspaces": "halfspaces"}
 
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """What a projector made.
+    """The result of a projector.
 
     Attributes:
         matrix: The synthetic table, encoded.
-        loss: What the projector minimises, as it ended. Losses of different projectors do not
-            compare.
-        reason: Why it stopped.
-        steps: How many steps it took.
-        seconds: How long it took, compiling included.
+        loss: The loss of the projector at the end. Losses of different projectors are not
+            comparable.
+        reason: The reason why the projector stopped.
+        steps: The number of steps.
+        seconds: The time that the projection took, with compilation.
     """
 
     matrix: Matrix = field(repr=False)
@@ -49,7 +49,7 @@ class Projection:
 
 
 class Projector(ABC):
-    """Makes tables of measurements. Subclasses are frozen dataclasses; fields are settings."""
+    """Makes tables from measurements. Subclasses are frozen dataclasses; fields are settings."""
 
     # Whether its tables keep the rules of a schema.
     keeps_rules: ClassVar[bool] = False
@@ -62,27 +62,27 @@ class Projector(ABC):
         """The name in the registry."""
 
     @property
-    def limited(self) -> bool:
-        """Whether few groups may be too many together, so that a selection must look at each."""
+    def has_size_limit(self) -> bool:
+        """Whether a few groups may be infeasible, so that a selection must check each group."""
         return False
 
     def check(self, workload: Workload) -> None:  # noqa: B027
-        """Refuse queries that it cannot serve, by name, and an extra that is not installed."""
+        """Refuse queries that it cannot serve, by name, and a missing optional package."""
 
     def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
-        """Why it cannot take measurements of all these groups at once; None if it can.
+        """Why it cannot use measurements of all these groups at once; None if it can.
 
         Args:
             workload: The groups.
-            share: The share of the largest allowed model that it may take, where a model grows
-                with every group.
+            share: The share of the largest allowed model that these groups may take, where the
+                model grows with every group.
         """
         return None
 
     def prepare(  # noqa: B027
         self, measurements: Measurements, *, rows: int, started: bool = False
     ) -> None:
-        """Load what a projection needs from the disk, or compile it, before anything is paid for.
+        """Compile what a projection needs, or load it, before any budget is spent.
 
         Args:
             measurements: One query group of each family, with any answers.
@@ -107,8 +107,8 @@ class Projector(ABC):
             measurements: The noisy answers.
             rows: The number of rows of the table.
             seed: The seed of the projection; privacy does not depend on it.
-            start: An encoded table of as many rows to start from, where that is of use.
-            threads: The number of threads, where that can be chosen.
+            start: An encoded table of as many rows to start from, where the projector can.
+            threads: The number of threads, where the projector can choose it.
             progress: Called with the progress; if it returns true, the projection stops, and the
                 table is made of what was found so far.
         """
@@ -139,7 +139,7 @@ def require_served(name: str, workload: Workload, served: tuple[str, ...]) -> No
 
 
 def require_finite(name: str, loss: float, learning_rate: float) -> float:
-    """A loss that is a number; a learning rate that is too large leaves the numbers there are."""
+    """The loss, if it is finite; with too large a learning rate it is not."""
     if not math.isfinite(loss):
         raise ProjectionError(
             f"the loss of the projector {name!r} is {loss}: its learning rate of "
@@ -150,7 +150,7 @@ def require_finite(name: str, loss: float, learning_rate: float) -> float:
 
 
 def checked(measurements: Measurements, rows: int, seed: int) -> tuple[int, int]:
-    """The number of rows and the seed, if all three make sense."""
+    """The number of rows and the seed, if they and the measurements are valid."""
     if not isinstance(measurements, Measurements):
         raise ProjectionError(f"a projector needs Measurements, not {type(measurements).__name__}")
     return whole_number("rows", rows, 1, MOST_ROWS), whole_number("seed", seed, 0, 2**63 - 1)

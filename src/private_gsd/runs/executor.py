@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from private_gsd.errors import LedgerError, MeasurementError
 from private_gsd.measurements.measurements import measure
 from private_gsd.mechanisms.base import plan_run, reserved_for_counting
-from private_gsd.mechanisms.steps import Begin, Measure, Project, Select, Table
+from private_gsd.mechanisms.steps import Measure, Project, Select, Table
 from private_gsd.privacy.measuring import release_n_records
 from private_gsd.privacy.selection import Selection, select_by_distance, select_groups
 
@@ -113,7 +113,6 @@ class Executor:
         if isinstance(step, Project):
             self._table = self._project(step)
             return self._table
-        assert isinstance(step, Begin)
         self._table = Table(self.begin)
         return self._table
 
@@ -143,12 +142,12 @@ class Executor:
         """All that was measured up to this step."""
         self._spent += sum(step.units)
         before, self._groups = self._groups, self._groups + len(step.groups)
-        if self._num_measured > before:
+        if self._measured is not None and self._num_measured > before:
             if self._num_measured < self._groups:
                 raise MeasurementError("the selections and the measurements do not fit together")
             last = self._num_measured == self._groups
             self._check_committed(step.name, sum(step.units), "measurements", last=last)
-            return self._first_measured(self._groups)
+            return self._measured if last else self._measured.first(self._groups)
         if self._selected != len(self._selections):
             raise MeasurementError("the selections and the measurements do not fit together")
         if self._measured is None and self.checkpoint.table(0) is not None:
@@ -166,11 +165,6 @@ class Executor:
         commit = partial(self.payments.commit, step.name)
         self.checkpoint.save_measurements(self._measured, commit)
         return self._measured
-
-    def _first_measured(self, groups: int) -> Measurements:
-        """The first groups that were measured, as a step that is done left them."""
-        assert self._measured is not None
-        return self._measured if groups == self._num_measured else self._measured.first(groups)
 
     def _select(self, step: Select) -> list[int]:
         """The groups that were or are selected."""

@@ -1,4 +1,4 @@
-"""Questions about Arrow types that several modules ask."""
+"""Arrow types: what several modules must know about them."""
 
 from __future__ import annotations
 

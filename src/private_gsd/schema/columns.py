@@ -28,13 +28,13 @@ LARGEST_REAL = sys.float_info.max
 
 @dataclass(frozen=True, kw_only=True)
 class Column(ABC):
-    """What every kind of column has.
+    """One column; the base of all kinds of column.
 
     Attributes:
         name: The column's name, as in the table.
         nullable: Whether a null may occur.
         null_values: How a null is spelled in text; an empty field by default.
-        description: For people.
+        description: A description for readers.
     """
 
     kind: ClassVar[str]

@@ -1,4 +1,4 @@
-"""Drafting: look at the data and propose columns. What comes out is not public knowledge."""
+"""Drafting: columns proposed by looking at the data. A draft is not public knowledge."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from private_gsd.schema.temporal import DATETIME_RESOLUTIONS, Date, Datetime
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-# More values than this are no categories but names, notes or identifiers.
+# Texts with more values than this are names, notes or identifiers, not categories.
 MAX_CATEGORIES = 1_000
 # Whole numbers with so few values, each seen often, are drafted as categories: most are codes.
 MAX_INTEGER_CATEGORIES = 20

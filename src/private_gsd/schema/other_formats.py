@@ -1,4 +1,4 @@
-"""Schemas that people already have, in the terms of other tools, turned into our keys.
+"""Schemas in the formats of other tools, converted to the keys of a schema file.
 
 Each function takes the parsed document and gives the keys of every column it can place, and a note
 on every column it cannot. What the other format does not say (SDV knows no bounds) stays missing,

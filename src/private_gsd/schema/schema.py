@@ -42,7 +42,7 @@ class Schema:
         constraints: Rules that every row meets, as SQL conditions; each is parsed at once, and
             one that cannot be understood is refused.
         drafted: Whether the schema was learned from data, and so is not public knowledge.
-        notes: Remarks for people, written as comments into the file.
+        notes: Remarks for readers, written as comments into the file.
     """
 
     columns: tuple[Column, ...]

@@ -1,4 +1,4 @@
-"""Schema files: TOML text to plain keys and back, with the comments that people need."""
+"""Schema files: TOML text to plain keys and back, with comments for readers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DRAFT_WARNING = (
 _TOP_KEYS = ("constraints", "drafted", "columns")
 _LINE_WIDTH = 100
 
-# Far beyond what a column can hold; Python writes no number of more than 4,300 digits as text.
+# More digits than any column takes; Python writes no number of more than 4,300 digits as text.
 _LONGEST = 1_000
 TOO_LONG = "a number has too many digits for any column"
 

@@ -1,1 +1,1 @@
-"""SQL: conditions on a row, from their text to checked expressions; and rules that rows meet."""
+"""SQL: conditions on a row, from their text to checked expressions; rules that every row meets."""

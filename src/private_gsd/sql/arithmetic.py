@@ -1,4 +1,4 @@
-"""Numbers: columns and constants reckoned with, from the text of a predicate."""
+"""Arithmetic: the numbers in the text of a predicate, made of columns and constants."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MOMENT = r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?([+-]\d{2}:?\d{2}|Z)?)?"
 
-# Seconds in each unit of time that has a length of its own; months and years have not.
+# The seconds of each unit of time with a fixed length; months and years have none.
 SECONDS = {"D": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 SPANS = {"week": 604800, "day": 86400, "hour": 3600, "minute": 60, "second": 1}
 
@@ -40,7 +40,7 @@ class NumberReader(PredicateText):
     """Reads the numbers in the text of a predicate."""
 
     def number(self, node: Node, beside: Node | None = None) -> Quantity:
-        """A number; a text beside a moment is one, too."""
+        """A number; a text that is compared with a moment is read as a moment."""
         node = bare(node)
         if isinstance(node, exp.Null):
             return Quantity(Constant(math.nan))
@@ -74,7 +74,7 @@ class NumberReader(PredicateText):
         raise self.unsupported(node)
 
     def literal(self, node: exp.Literal) -> float:
-        """A number as it is written."""
+        """The value of a number in the text."""
         try:
             return float(node.this)
         except ValueError:  # the parser takes 1e for a number
@@ -101,7 +101,7 @@ class NumberReader(PredicateText):
             if column.unit not in SECONDS:
                 raise self.error(
                     node,
-                    f"column {column.name!r} has no days to reckon with, only {column.resolution}s",
+                    f"column {column.name!r} has no days, only {column.resolution}s",
                 )
             return Quantity(Value(position), "moment", SECONDS[column.unit])
         raise self.error(node, f"column {column.name!r} is {column.kind}, not a number")
@@ -186,15 +186,15 @@ class NumberReader(PredicateText):
 
 
 def _folded(operator: str, one: Quantity, other: Quantity) -> Quantity:
-    """Arithmetic; done at once where both are constants."""
+    """An operation; its result where both operands are constants."""
     if isinstance(one.number, Constant) and isinstance(other.number, Constant):
         first, second = one.number.number, other.number.number
-        return one._replace(number=Constant(_reckoned(operator, first, second)))
+        return one._replace(number=Constant(_computed(operator, first, second)))
     return one._replace(number=Arithmetic(operator, (one.number, other.number)))
 
 
-def _reckoned(operator: str, first: float, second: float) -> float:
-    """Of two constants; in decimals, as databases do it: 0.1 + 0.2 is 0.3."""
+def _computed(operator: str, first: float, second: float) -> float:
+    """The result for two constants; in decimals, as in databases: 0.1 + 0.2 is 0.3."""
     if operator == "/":
         return divided(first, second)
     if not (math.isfinite(first) and math.isfinite(second)):
@@ -204,7 +204,7 @@ def _reckoned(operator: str, first: float, second: float) -> float:
 
 
 def alike(one: Quantity, other: Quantity) -> tuple[Quantity, Quantity]:
-    """Both in the smaller unit of time."""
+    """Two quantities, both in the smaller of their units of time."""
     if one.sort is None and other.sort is None:
         return one, other
     unit = min(one.unit, other.unit)

@@ -1,4 +1,4 @@
-"""Evaluating: how true a condition is of one row; slow, and as plain as it can be."""
+"""Evaluation of a condition on one row: slow and plain, the reference for the kernels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def truth_of(truth: Truth, row: Sequence[float]) -> int:
-    """How true a condition is of an encoded row."""
+    """The truth value of a condition on an encoded row."""
     if isinstance(truth, Known):
         return truth.truth
     if isinstance(truth, Test):
@@ -60,14 +60,14 @@ def truth_of(truth: Truth, row: Sequence[float]) -> int:
 
 
 def divided(one: float, other: float) -> float:
-    """A quotient: by zero it is infinite, as in DuckDB; of zero by zero it is null."""
+    """A quotient. Division by zero is infinite, as in DuckDB; zero by zero is null."""
     if other != 0:
         return one / other
     return math.nan if one == 0 or math.isnan(one) else math.copysign(math.inf, one)
 
 
 def number_of(number: Number, row: Sequence[float]) -> float:
-    """A number made of a row's values; NaN is null."""
+    """The value of a number on an encoded row; NaN is null."""
     if isinstance(number, Value):
         return row[number.position] * number.factor
     if isinstance(number, Constant):

@@ -22,7 +22,7 @@ ARITHMETIC = ("+", "-", "*", "/", "abs", "coalesce")
 
 @dataclass(frozen=True)
 class Test:
-    """One column alone: for each of its codes, or segments between breaks, how true it is.
+    """A condition on one column: a truth value for each code, or each segment between breaks.
 
     Attributes:
         position: The column's position in the schema.
@@ -39,7 +39,7 @@ class Test:
 
 @dataclass(frozen=True)
 class Known:
-    """The same for every row."""
+    """A truth value that is the same for every row."""
 
     truth: int
 
@@ -61,7 +61,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """A number made of others."""
+    """A number computed from other numbers."""
 
     operator: str
     parts: tuple[Number, ...]
@@ -72,7 +72,7 @@ Number = Value | Constant | Arithmetic
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two numbers compared; unknown where one is null."""
+    """A comparison of two numbers; unknown where one is null."""
 
     operator: str
     left: Number
@@ -81,28 +81,28 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Not:
-    """The contrary."""
+    """The negation of a condition."""
 
     part: Truth
 
 
 @dataclass(frozen=True)
 class And:
-    """All of them."""
+    """A condition that asks for all of its parts."""
 
     parts: tuple[Truth, ...]
 
 
 @dataclass(frozen=True)
 class Or:
-    """One of them."""
+    """A condition that asks for at least one of its parts."""
 
     parts: tuple[Truth, ...]
 
 
 @dataclass(frozen=True)
 class Is:
-    """Whether something is just so true: never unknown itself."""
+    """Whether a condition has one truth value; this is never unknown itself."""
 
     part: Truth
     truth: int
@@ -112,17 +112,17 @@ Truth = Test | Known | Comparison | Not | And | Or | Is
 
 
 def both(parts: Sequence[Truth]) -> Truth:
-    """All of them; tests of one column become one."""
+    """The conjunction of conditions; tests of one column become one test."""
     return _joined(list(parts), And, TRUE, FALSE)
 
 
 def either(parts: Sequence[Truth]) -> Truth:
-    """One of them; tests of one column become one."""
+    """The disjunction of conditions; tests of one column become one test."""
     return _joined(list(parts), Or, FALSE, TRUE)
 
 
 def contrary(part: Truth) -> Truth:
-    """The contrary, taken in as far as it goes."""
+    """The negation of a condition, moved down to its parts where possible."""
     if isinstance(part, Test):
         return Test(part.position, tuple(2 - t for t in part.truths), 2 - part.null, part.breaks)
     if isinstance(part, Known):
@@ -137,7 +137,7 @@ def contrary(part: Truth) -> Truth:
 
 
 def just(part: Truth, truth: int) -> Truth:
-    """Whether something is just so true."""
+    """Whether a condition has one truth value."""
     if isinstance(part, Test):
         truths = tuple(TRUE if each == truth else FALSE for each in part.truths)
         return Test(part.position, truths, TRUE if part.null == truth else FALSE, part.breaks)
@@ -159,7 +159,7 @@ def _never_unknown(part: Truth) -> bool:
 
 
 def leaves(part: Truth) -> Iterator[Test | Comparison | Known]:
-    """All tests and comparisons in it."""
+    """The tests, comparisons and known truths that a condition is made of."""
     if isinstance(part, And | Or):
         for each in part.parts:
             yield from leaves(each)
@@ -170,7 +170,7 @@ def leaves(part: Truth) -> Iterator[Test | Comparison | Known]:
 
 
 def columns_of_number(number: Number) -> set[int]:
-    """The columns that a number is made of."""
+    """The columns that a number depends on."""
     if isinstance(number, Value):
         return {number.position}
     if isinstance(number, Arithmetic):
@@ -179,7 +179,7 @@ def columns_of_number(number: Number) -> set[int]:
 
 
 def columns_of_truth(part: Truth) -> set[int]:
-    """The columns that it looks at."""
+    """The columns that a condition depends on."""
     found: set[int] = set()
     for leaf in leaves(part):
         if isinstance(leaf, Test):
@@ -206,7 +206,7 @@ def _joined(parts: list[Truth], kind: type[And | Or], neutral: int, decides: int
             tests[part.position] = part if known is None else _merged(known, part, decides)
         elif part not in rest:
             rest.append(part)
-    # In the order of the columns: whatever the order in the text, one form for one meaning.
+    # In the order of the columns: the order in the text makes no difference.
     found: list[Truth] = [tests[position] for position in sorted(tests)]
     found += rest
     if not found:
@@ -215,7 +215,7 @@ def _joined(parts: list[Truth], kind: type[And | Or], neutral: int, decides: int
 
 
 def _merged(one: Test, other: Test, decides: int) -> Test:
-    """Two tests of one column as one."""
+    """Two tests of one column as one test."""
     pick = min if decides == FALSE else max
     if not one.breaks and not other.breaks:
         truths = tuple(map(pick, _wide(one, other), _wide(other, one)))
@@ -228,17 +228,17 @@ def _merged(one: Test, other: Test, decides: int) -> Test:
 
 
 def _wide(one: Test, other: Test) -> tuple[int, ...]:
-    """The truths of a test; one that is the same for all codes as often as the other has them."""
+    """The truths of a test, as many as those of another test of the same column."""
     return one.truths if len(one.truths) >= len(other.truths) else one.truths * len(other.truths)
 
 
 def truth_at(test: Test, number: float) -> int:
-    """How true a test of a number is there."""
+    """The truth value of a numeric test at a number."""
     return test.truths[sum(number >= each for each in test.breaks)]
 
 
 def tidy(test: Test) -> Test:
-    """A test without breaks at which nothing changes."""
+    """A test without breaks at which its truth value does not change."""
     kept = [
         (break_, truth)
         for break_, (before, truth) in zip(

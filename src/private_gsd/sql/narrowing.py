@@ -1,4 +1,4 @@
-"""Narrowing: what a condition leaves of each column. What it takes away cannot meet the condition.
+"""Narrowing: the part of each column's domain in which a condition can hold.
 
 Numbers are narrowed as intervals, forwards from columns to a comparison and back again.
 """
@@ -47,7 +47,7 @@ EVERYWHERE = (-math.inf, math.inf)
 
 
 def passing(truth: Truth) -> Truth:
-    """Whether a rule is kept: true or unknown, as SQL's CHECK has it; never unknown itself."""
+    """Whether a rule is met: true or unknown, as in SQL's CHECK; never unknown itself."""
     if isinstance(truth, And):
         return both([passing(part) for part in truth.parts])
     if isinstance(truth, Or):
@@ -87,7 +87,7 @@ def wanted(truth: Truth, values: frozenset[int]) -> Truth:
 
 
 def _combined(truth: And | Or, values: frozenset[int]) -> Truth:
-    """Of AND the least truth counts, of OR the greatest."""
+    """AND has the least truth value of its parts, OR the greatest."""
     least = isinstance(truth, And)
     if len(values) == 2 and UNKNOWN in values:
         parts = [wanted(part, values) for part in truth.parts]
@@ -122,7 +122,7 @@ def _compared(truth: Comparison, values: frozenset[int]) -> Truth:
 
 
 def _has_choice(number: Number) -> bool:
-    """Whether it may be null where no column is, or the other way round; division aside."""
+    """Whether a number may be null where no column is, or the reverse, apart from division."""
     if isinstance(number, Arithmetic):
         return number.operator == "coalesce" or any(map(_has_choice, number.parts))
     return isinstance(number, Constant) and math.isnan(number.number)
@@ -141,11 +141,11 @@ def _chosen(test: Test, values: frozenset[int]) -> Test:
 
 
 def narrowed(conditions: list[Truth], box: Box) -> Box | None:
-    """What is left where all conditions hold; None where nothing is.
+    """The part of a box in which all conditions can hold; None where there is none.
 
     Args:
         conditions: As ``wanted`` gives them.
-        box: For each column, what it may hold.
+        box: For each column, the values that it may have.
     """
     for _ in range(ROUNDS):
         before = box
@@ -214,7 +214,7 @@ def _narrow_comparison(comparison: Comparison, box: Box) -> Box | None:
 
 
 def _whole(number: Number, box: Mapping[int, Region]) -> bool:
-    """Whether it is always a whole number."""
+    """Whether a number is whole on every row of a box."""
     if isinstance(number, Value):
         return box[number.position].grid == 1 and number.factor.is_integer()
     if isinstance(number, Constant):
@@ -228,7 +228,7 @@ def _none(interval: Interval) -> bool:
 
 
 def _forward(number: Number, box: Mapping[int, Region]) -> Interval:
-    """Between which numbers it is; nothing is said of null."""
+    """The interval of a number's values on a box, apart from null."""
     if isinstance(number, Value):
         low, high = box[number.position].hull
         if low > high:
@@ -257,7 +257,7 @@ def _forward(number: Number, box: Mapping[int, Region]) -> Interval:
 
 
 def _backward(number: Number, interval: Interval, box: Box) -> bool:
-    """Narrow the columns of a number that lies in an interval; whether anything is left."""
+    """Narrow the columns of a number that lies in an interval; false where nothing is left."""
     if isinstance(number, Constant):
         return True
     if isinstance(number, Value):
@@ -282,7 +282,7 @@ def _backward(number: Number, interval: Interval, box: Box) -> bool:
         first, second = _quotient(interval, other), _quotient(interval, one)
     else:
         first, second = _product(interval, other), _quotient(one, interval)
-    # A small number beside large ones is known no better than they are.
+    # The sum of a small and a large number is only as exact as the large one.
     ends = [abs(end) for end in (*interval, *one, *other) if math.isfinite(end)]
     slack = SLACK * max(ends, default=0.0) if number.operator in "+-" else 0.0
     return all(

@@ -1,4 +1,4 @@
-"""Proofs that no row meets some conditions and misses others; what is not proven may be so, too."""
+"""Proofs that no row meets some conditions and misses others; not every truth is proven."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regions: what a column may hold, as pieces of a line and perhaps null.
+"""Regions: sets of values of a column, as pieces of a line, with or without null.
 
 Categories lie on the line as their codes. All ends belong to a piece.
 """
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
     Pieces = tuple[tuple[float, float], ...]
 
-# Reckoning with ends may miss them by so much of their size.
+# The relative error that arithmetic on the ends of a piece may have.
 SLACK = 1e-12
 
 
 @dataclass(frozen=True)
 class Region:
-    """What a column may hold.
+    """A set of values of a column.
 
     Attributes:
         pieces: Disjoint, in order, none empty.
-        null: Whether null, too.
-        grid: Steps to one; 0 for numbers without steps.
+        null: Whether null belongs to the set.
+        grid: The number of steps in one unit; 0 for numbers without steps.
     """
 
     pieces: Pieces
@@ -40,7 +40,7 @@ class Region:
 
     @classmethod
     def of(cls, column: Column) -> Region:
-        """All that a column may hold."""
+        """The whole domain of a column."""
         grid = 1.0
         if isinstance(column, Real):
             grid = 0.0 if column.decimals is None else 10.0**column.decimals
@@ -48,7 +48,7 @@ class Region:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is left."""
+        """Whether the region has no value."""
         return not self.pieces and not self.null
 
     @property
@@ -58,7 +58,7 @@ class Region:
 
     @property
     def single(self) -> bool:
-        """Whether one value is left, or numbers so close that they are one."""
+        """Whether the region has one value, or numbers that differ by rounding alone."""
         if self.null or len(self.pieces) != 1:
             return self.null and not self.pieces
         low, high = self.pieces[0]
@@ -67,11 +67,11 @@ class Region:
         return high - low <= 4 * SLACK * max(abs(low), abs(high), 1e-300)
 
     def holds(self, value: float) -> bool:
-        """Whether it has a number."""
+        """Whether a number belongs to the region."""
         return any(low <= value <= high for low, high in self.pieces)
 
     def meet(self, test: Test) -> Region:
-        """Where a test is true."""
+        """The part in which a test is true."""
         if not test.breaks:
             if len(test.truths) == 1:
                 pieces = self.pieces if test.truths[0] == TRUE else ()
@@ -92,7 +92,7 @@ class Region:
         return replace(self, pieces=pieces, null=self.null and test.null == TRUE)
 
     def within(self, low: float, high: float) -> Region:
-        """Between two numbers, which may be off by a little; not null."""
+        """The part between two numbers, without null; the numbers may have rounding errors."""
         low -= SLACK * abs(low)
         high += SLACK * abs(high)
         if self.grid and math.isfinite(low):
@@ -102,12 +102,12 @@ class Region:
         return replace(self, pieces=_both(self.pieces, ((low, high),)), null=False)
 
     def join(self, other: Region) -> Region:
-        """What is in either."""
+        """The union with another region."""
         pieces = _joined(sorted({*self.pieces, *other.pieces}), self.grid)
         return replace(self, pieces=pieces, null=self.null or other.null)
 
     def halves(self) -> tuple[Region, Region]:
-        """Two parts of it, neither empty; it is not single."""
+        """Two disjoint parts, neither empty, of a region that is not single."""
         if self.null:
             return replace(self, null=False), replace(self, pieces=())
         if len(self.pieces) > 1:
@@ -125,9 +125,9 @@ class Region:
         return replace(self, pieces=((low, cut),)), replace(self, pieces=((after, high),))
 
     def draw(self, rng: np.random.Generator) -> float:
-        """A value of it, numbers each as likely as another; NaN is null."""
+        """A random value; numbers are uniform, and NaN is null."""
         sizes = [self._size(piece) for piece in self.pieces]
-        # Null is as likely as one of two halves of what else there is.
+        # Null has the probability 1/3.
         if not sizes or (self.null and rng.random() < 1 / 3):
             return math.nan
         total = sum(sizes)
@@ -142,11 +142,11 @@ class Region:
         raise AssertionError
 
     def pick(self, rng: np.random.Generator) -> Region:
-        """One value of it."""
+        """A region of one random value."""
         return self.just(self.draw(rng))
 
     def just(self, value: float) -> Region:
-        """One value; NaN is null."""
+        """A region of one value; NaN is null."""
         if math.isnan(value):
             return replace(self, pieces=(), null=True)
         return replace(self, pieces=((value, value),), null=False)
@@ -174,7 +174,7 @@ class Region:
 
 
 def _both(one: Pieces, other: Pieces) -> Pieces:
-    """What is in both."""
+    """The intersection."""
     found = []
     for low, high in one:
         for start, end in other:
@@ -184,7 +184,7 @@ def _both(one: Pieces, other: Pieces) -> Pieces:
 
 
 def _joined(pieces: list[tuple[float, float]], grid: float) -> Pieces:
-    """Pieces that touch or overlap as one; they come in order."""
+    """Pieces in order, those that touch or overlap joined."""
     found: list[tuple[float, float]] = []
     for low, high in pieces:
         if found and (low <= found[-1][1] or (grid and low * grid - found[-1][1] * grid < 1.5)):

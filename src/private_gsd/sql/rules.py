@@ -1,6 +1,6 @@
-"""Rules: what every row of every output meets; whether any row can, and rows that do.
+"""Rules: conditions that every synthetic row meets; a search for rows that meet them all.
 
-A rule is broken where it is false, as with SQL's CHECK: a null that leaves it unknown is allowed.
+A rule is broken where it is false, as with SQL's CHECK: where a null leaves it unknown it is met.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from private_gsd.sql.expressions import Truth
     from private_gsd.sql.narrowing import Box
 
-# How many boxes are looked at before it is given up to find a row, or a proof that there is none.
+# The number of boxes that are searched for a row, or for a proof that there is none.
 PATIENCE = 3000
-# How often a row is begun by random values, each narrowing the next, before boxes are searched.
+# The number of rows of random values, each narrowing the next, that are tried before boxes are.
 DIVES = 20
 TRIES = 3
 
@@ -53,7 +53,7 @@ class Rules:
     Attributes:
         schema: The schema.
         texts: The rules, as written.
-        truths: Whether each is kept: met or not, never unknown.
+        truths: For each rule, whether it is met; never unknown.
     """
 
     schema: Schema
@@ -63,12 +63,12 @@ class Rules:
 
     @property
     def columns(self) -> list[tuple[int, ...]]:
-        """For each rule, its columns."""
+        """The columns of each rule."""
         return [tuple(sorted(columns_of_truth(truth))) for truth in self.truths]
 
     @property
     def blocks(self) -> list[tuple[int, ...]]:
-        """Columns that rules tie together, directly or through others."""
+        """Sets of columns that rules connect, directly or through other columns."""
         blocks: list[set[int]] = []
         for columns in self.columns:
             mine = set(columns)
@@ -91,7 +91,7 @@ class Rules:
         )
 
     def broken(self, row: Sequence[float]) -> list[str]:
-        """The rules that an encoded row breaks; slow."""
+        """The rules that an encoded row breaks; slow, the reference for the kernels."""
         return [
             text
             for text, truth in zip(self.texts, self.truths, strict=True)
@@ -104,15 +104,15 @@ class Rules:
         given: Mapping[int, float] | None = None,
         patience: int = PATIENCE,
     ) -> NDArray[np.float64] | None:
-        """An encoded row that keeps all rules, drawn at random; None where there is none.
+        """A random encoded row that meets all rules; None where there is none.
 
         Args:
-            rng: Random numbers.
-            given: For some columns, the value that they have; NaN is null.
-            patience: How many boxes are looked at.
+            rng: The random number generator.
+            given: The values that some columns must have; NaN is null.
+            patience: The number of boxes to search.
 
         Raises:
-            UndecidedError: If it takes too long to know.
+            UndecidedError: If the search ended without a row and without a proof.
         """
         box = {place: Region.of(column) for place, column in enumerate(self.schema)}
         for place, value in (given or {}).items():
@@ -127,7 +127,7 @@ class Rules:
     def _dive(
         self, box: Box, tied: set[int], rng: np.random.Generator
     ) -> NDArray[np.float64] | None:
-        """Give each column a random value of what the ones before it leave."""
+        """Give each column in turn a random value that the columns before it allow."""
         left = narrowed(self.needed, box)
         if left is None:
             return None
@@ -144,7 +144,7 @@ class Rules:
         return self._row(left, rng)
 
     def _row(self, box: Box, rng: np.random.Generator) -> NDArray[np.float64] | None:
-        """A row of a box that leaves tied columns one value, if it keeps the rules."""
+        """A row of a box whose columns have one value each, if it meets the rules."""
         row = [box[place].draw(rng) for place in range(len(self.schema))]
         for _ in range(len(self.truths) + 1):
             broken = [truth for truth in self.truths if truth_of(truth, row) != TRUE]
@@ -156,12 +156,12 @@ class Rules:
 
     @property
     def needed(self) -> list[Truth]:
-        """What narrows the columns; each holds wherever its rule is kept."""
+        """Conditions that narrow the columns; each holds wherever its rule is met."""
         return list(self._needed)
 
 
 def _solve(rule: Truth, row: list[float], box: Box) -> bool:
-    """Let an equation of a rule hold by one of its columns, where the box has more than a value."""
+    """Solve an equation of a rule for one of its columns, if the box leaves that column free."""
     for leaf in leaves(rule):
         if not isinstance(leaf, Comparison) or leaf.operator not in ("=", "<>"):
             continue
@@ -178,7 +178,7 @@ def _solve(rule: Truth, row: list[float], box: Box) -> bool:
 
 
 def _roots(equation: Comparison, place: int, row: list[float], grid: float) -> Iterator[float]:
-    """Values of a column that may solve an equation, if it is linear in it."""
+    """Values of a column that may solve an equation that is linear in the column."""
     for side, other in ((equation.left, equation.right), (equation.right, equation.left)):
         if isinstance(side, Value) and side.position == place:
             yield _on_grid(number_of(other, row) / side.factor, grid)
@@ -197,7 +197,7 @@ def _on_grid(number: float, grid: float) -> float:
 
 
 class _Search:
-    """A search through boxes, each cut in two; complete, if it comes to its end."""
+    """A search through boxes, each cut in two; a search that ends is a proof."""
 
     def __init__(self, rules: Rules, rng: np.random.Generator, patience: int) -> None:
         self.rules = rules
@@ -207,7 +207,7 @@ class _Search:
 
     def find(self, box: Box) -> NDArray[np.float64] | None:
         boxes = [box]
-        missed = False  # a box that is all but a point was tried, and was not proven empty
+        missed = False  # whether a box that is nearly a point had no row, without a proof
         while boxes:
             if self.left == 0:
                 raise UndecidedError
@@ -254,9 +254,9 @@ def rules_of(schema: Schema) -> Rules:
 
 @lru_cache(maxsize=64)
 def check_rules(schema: Schema) -> Rules:
-    """The rules of a schema, if there are rows that keep them all.
+    """The rules of a schema, if some row meets them all.
 
-    Rules that no row keeps are named, and no more of them than it takes.
+    The error names a set of rules that no row meets together, none of them superfluous.
     """
     rules = rules_of(schema)
     places = list(range(len(rules.texts)))

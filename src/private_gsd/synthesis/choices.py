@@ -100,7 +100,7 @@ class Stated:
             workload=[workload] if isinstance(workload, str) else workload,
             mechanism=mechanism_of(mechanism),
             projector=projector_of(projector),
-            rows=None if rows is None else whole("rows", rows, 1, MOST_ROWS, ProjectionError),
+            rows=rows_of(rows, projector_of(projector)),
             knowledge=_knowledge_of(knowledge, schema),
             random_state=whole("random_state", random_state, 0, MOST_SEED),
             threads=None if threads is None else whole("threads", threads, 1, MOST_THREADS),
@@ -331,6 +331,16 @@ def _check_schema(schema: Any) -> None:
             "'drafted = true'"
         )
     check_rules(schema)
+
+
+def rows_of(rows: Any, projector: Projector) -> int | None:
+    """The number of rows, given as one or as a setting of the projector."""
+    if rows is not None:
+        rows = whole("rows", rows, 1, MOST_ROWS, ProjectionError)
+    named: int | None = getattr(projector, "rows", None)  # a setting of some projectors
+    if named is not None and rows not in (None, named):
+        raise ProjectionError(f"rows is {rows:,}, and the projector's is {named:,}; give one")
+    return rows if named is None else named
 
 
 def _budget_of(budget: Any, epsilon: Any) -> Budget:

@@ -48,15 +48,15 @@ class FewAlikeWarning(UserWarning):
 
 def rows_where(release: Release, where: str) -> pa.Table:
     """The synthetic rows that meet a condition in SQL; an error if there are none."""
-    asked = Predicates(release.schema, [where], [1])
+    condition = Predicates(release.schema, [where], [1])
     table = release.synthetic
-    kept = table.filter(pa.array(asked.met(release.matrix)[:, 0]))
-    if not kept.num_rows:
+    met = table.filter(pa.array(condition.met(release.matrix)[:, 0]))
+    if not met.num_rows:
         raise ReleaseError(
             f"none of the {table.num_rows:,} synthetic rows meets {where!r:.200}; ask for less, or "
             "make the release with more rows"
         )
-    return kept
+    return met
 
 
 def fill_columns(
@@ -84,7 +84,7 @@ def fill_columns(
     names, rows = _given(schema, given)
     table = release.matrix
     columns = np.array([schema.names.index(name) for name in names], dtype=np.int64)
-    often, donors = _donors(schema, rows, table, columns, seed)
+    often, donors = donors_of(schema, rows, table, columns, seed)
     start = table[donors]
     start[:, columns] = rows[:, columns]
     start = _mended(schema, start, columns, seed)
@@ -134,7 +134,7 @@ def _given(schema: Schema, data: Any) -> tuple[list[str], Matrix]:
     return names, rows
 
 
-def _donors(
+def donors_of(
     schema: Schema, rows: Matrix, table: Matrix, columns: NDArray[np.int64], seed: int
 ) -> tuple[int, NDArray[np.int64]]:
     """How often a synthetic row may be chosen, and the one that each given row chooses."""

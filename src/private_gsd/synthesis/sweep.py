@@ -27,10 +27,10 @@ from private_gsd.privacy.accountant import require_same
 from private_gsd.privacy.budget import Budget
 from private_gsd.privacy.ledger.reservations import Reservation
 from private_gsd.projection import projector_of
-from private_gsd.projection.protocol import MOST_ROWS
 from private_gsd.runs.runner import Runner
 from private_gsd.runs.settings import MOST_SEED, RunSettings
 from private_gsd.sql.rules import check_rules
+from private_gsd.synthesis.choices import rows_of
 from private_gsd.synthesis.sweep_runs import PlannedRun, SweepRuns
 from private_gsd.system.interruptions import Remembered
 from private_gsd.system.progress import Progress, ignore, shown
@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 
 
 # The settings of a run, and what they are where they are not given.
-SETTINGS: dict[str, Any] = {"mechanism": "one-shot", "projector": "gsd", "rows": 2000}
+SETTINGS: dict[str, Any] = {"mechanism": "one-shot", "projector": "gsd", "rows": None}
+ROWS = 2000
 # As many runs that failed are named.
 SHOWN = 3
 
@@ -112,14 +113,14 @@ class Sweep:
             workload = workload_of(schema, workload)
         self.workload = workload
         # Every run has these terms, and an ε of its own.
-        terms = Budget(1.0, delta, neighbours, conversion)
+        budget = Budget(1.0, delta, neighbours, conversion)
         if delta is None and neighbours != "replace-one":  # refused, before the table is read
-            terms.resolve(n_records=None, conversion="zcdp")
+            budget.resolve(n_records=None, conversion="zcdp")
         self._data, self._on_invalid, self._threads = data, on_invalid, threads
         with shown(progress) as report:
             self._exact = self._count(workload, report)
-        self.delta = terms.resolve(n_records=self._exact.n_records, conversion="zcdp").delta
-        self._terms = replace(terms, delta=self.delta)
+        self.delta = budget.resolve(n_records=self._exact.n_records, conversion="zcdp").delta
+        self._budget = replace(budget, delta=self.delta)
         # The exact counts of all that a mechanism may measure, once it is needed.
         self._more: dict[Mechanism, ExactCounts] = {}
         self.finished: dict[int, SweepRun] = {}
@@ -191,7 +192,7 @@ class Sweep:
             reservation = None
             if ledger is not None:
                 reservation = Reservation(ledger, dataset, f"sweep-{secrets.token_hex(6)}", "sweep")
-                require_same(ledger.account(dataset).neighbours, self._terms.neighbours)
+                require_same(ledger.account(dataset).neighbours, self._budget.neighbours)
                 reservation.reserve(planned)
             interruptions = Remembered()
             made = SweepRuns(
@@ -233,12 +234,12 @@ class Sweep:
     def _conversion(self, ledger: Ledger | None, dataset: str) -> Conversion | None:
         """The conversion of all runs; None for each mechanism's own."""
         if ledger is None:
-            return self._terms.conversion
+            return self._budget.conversion
         account = ledger.account(dataset)
-        if self._terms.conversion not in (None, account.budget.conversion):
+        if self._budget.conversion not in (None, account.budget.conversion):
             raise BudgetError(
                 f"the dataset {dataset!r} of the ledger has the conversion "
-                f"{account.budget.conversion!r}, not {self._terms.conversion!r}"
+                f"{account.budget.conversion!r}, not {self._budget.conversion!r}"
             )
         return account.budget.conversion
 
@@ -267,12 +268,13 @@ class Sweep:
         conversion = conversion or conversion_of(mechanism)
         check_conversion(conversion, mechanism)
         whole("a seed", seed, 0, MOST_SEED)
+        projector = projector_of(given["projector"])
         run = RunSettings(
-            budget=replace(self._terms, epsilon=epsilon, conversion=conversion),
+            budget=replace(self._budget, epsilon=epsilon, conversion=conversion),
             mechanism=mechanism,
-            projector=projector_of(given["projector"]),
+            projector=projector,
             knowledge=Knowledge(),
-            rows=whole("rows", given["rows"], 1, MOST_ROWS, ProjectionError),
+            rows=rows_of(given["rows"], projector) or ROWS,
             random_state=seed,
             dataset=dataset,
             on_invalid=self._on_invalid,

@@ -243,8 +243,8 @@ class Synthesizer:
         """What ``fit`` would measure and how well, before anything is spent.
 
         Of the table only the number of records is looked at, which is public under "replace-one".
-        Under "add-remove" it is not, and ``expected_records`` must be given: the forecast is then as
-        public as that guess.
+        Under "add-remove" it is not, and ``expected_records`` must be given: the forecast is then
+        as public as that guess.
 
         Args:
             data: The table: anything that ``open_source`` takes. Not looked at where

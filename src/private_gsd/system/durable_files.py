@@ -1,4 +1,4 @@
-"""Durable files: written whole or not at all, and seen only when their digest was taken down."""
+"""Durable files: written whole or not at all, and shown only once their digest is recorded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Before = Callable[[str], object]
 
-# A file that was being written.
+# The name of a file that is being written.
 TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
 
@@ -43,43 +43,43 @@ def write(path: Path, content: bytes) -> None:
 
 
 def publish(path: Path, content: bytes, before: Before) -> None:
-    """Write a file that is seen only once somebody has taken down that it will be.
+    """Write a file that is shown only once its digest is recorded elsewhere.
 
-    Whoever dies in between leaves it beside its place, for ``recover``.
+    A process that dies in between leaves the file beside its place, for ``recover``.
 
     Args:
         path: The file.
-        content: What is in it.
-        before: Told the digest, when the content is on the disk and not yet to be seen.
+        content: The content.
+        before: Called with the digest when the content is on the disk and not yet shown.
     """
     pending = _pending(path)
     write(pending, content)
     try:
         before(hashlib.sha256(content).hexdigest())
-    except NotCommittedError:  # it may not be seen, now or later
+    except NotCommittedError:  # it must not be shown, now or later
         pending.unlink()
         raise
     move(pending, path)
 
 
 def recover(path: Path, committed_at: Callable[[str], int]) -> None:
-    """After a death in ``publish``: show what was taken down, throw away what was not.
+    """After a process died in ``publish``: show a file whose digest is recorded, delete others.
 
     Args:
         path: The file.
-        committed_at: By a digest, when that was taken down: a number that grows, or 0 for never.
+        committed_at: When a digest was recorded: a number that grows, or 0 for never.
     """
     pending = _pending(path)
     if pending.exists():
-        seen = committed_at(digest_of(path)) if path.exists() else 0
-        if committed_at(digest_of(pending)) > seen:
+        shown = committed_at(digest_of(path)) if path.exists() else 0
+        if committed_at(digest_of(pending)) > shown:
             move(pending, path)
         else:
             pending.unlink()
 
 
 def digest_of(path: Path) -> str:
-    """The digest of a file, as ``publish`` tells it."""
+    """The digest of a file, as ``publish`` computes it."""
     return hashlib.sha256(read_file(path, MAX_ARRAYS)).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Interruptions: Ctrl-C, heard and remembered, so that nothing is paid for after it."""
+"""Interruptions: Ctrl-C is remembered, so that nothing is paid for after it."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Remembered:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Remember what is pressed within, where Python would raise KeyboardInterrupt.
+        """Remember Ctrl-C within the block, where Python would raise KeyboardInterrupt.
 
-        Python drops an exception that comes while it destroys an object, and a run would go on.
-        Whoever checks before something that cannot be undone does not do it then.
+        Python drops an exception that is raised while an object is destroyed, and the run would
+        continue. A call of ``check`` before a step that cannot be undone stops it.
         """
         if raising_handler() is not signal.default_int_handler:
             yield
@@ -44,7 +44,7 @@ class Remembered:
                 yield
             finally:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
-        finally:  # once more, if it was pressed just then
+        finally:  # once more, in case Ctrl-C was pressed in between
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

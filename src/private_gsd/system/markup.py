@@ -1,4 +1,4 @@
-"""Markup: small pieces of HTML, for notebooks and reports; what comes from outside is escaped."""
+"""Markup: small pieces of HTML for notebooks and reports; all text in it is escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory: how much there is, and whether what is asked for fits, before anything is paid for."""
+"""Memory: how much there is, and whether a table fits, before anything is paid for."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from private_gsd.errors import ProjectionError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Python with its libraries and kernels.
+# Bytes that Python takes with its libraries and kernels.
 BASE = 400e6
-# The system needs some of it, too.
+# The share of the memory that is used; the system needs some of it.
 SHARE = 0.9
 
 
 def available(root: Path = Path("/")) -> float:
-    """How many bytes this process may use, as far as the machine says.
+    """The number of bytes that this process may use, as far as the machine says.
 
     Args:
-        root: Where the system's own files are.
+        root: The folder of the system's own files.
     """
     return min(_limits(root), default=float("inf"))
 
@@ -32,17 +32,17 @@ def require_room(rows: int, base: float, row: float, what: str, instead: str) ->
     """Refuse what does not fit into memory.
 
     Args:
-        rows: How many rows are asked for.
-        base: Bytes that are taken whatever their number.
-        row: Bytes that each takes.
+        rows: The number of rows.
+        base: The bytes that are taken whatever the number of rows.
+        row: The bytes that each row takes.
         what: What takes them, in words.
-        instead: What to do, with a number of rows that fits.
+        instead: What to do, with {fits} for a number of rows that fits.
     """
     room = SHARE * available()
     if base + rows * row <= room:
         return
     fits = max(int((room - base) / row), 0)
-    # Two digits, downwards: it is an estimate.
+    # Rounded down to two digits: it is an estimate.
     fits -= fits % 10 ** max(len(str(fits)) - 2, 0)
     raise ProjectionError(
         f"{what} of {rows:,} rows takes about {(base + rows * row) / 1e9:,.1f} GB of memory, and "
@@ -56,7 +56,7 @@ def _limits(root: Path) -> Iterator[float]:
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft != resource.RLIM_INFINITY:
         yield float(soft)
-    # What a container may use: of its group, and of all groups that this one is in.
+    # The limits of a container: those of its group, and of all groups that this one is in.
     for name in _groups(root):
         try:
             text = (root / "sys/fs/cgroup" / name).read_text().strip()
@@ -67,7 +67,7 @@ def _limits(root: Path) -> Iterator[float]:
 
 
 def _groups(root: Path) -> Iterator[str]:
-    """The files that say how much memory a group of processes may use."""
+    """The files with the memory limits of groups of processes."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:

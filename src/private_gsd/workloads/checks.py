@@ -1,4 +1,4 @@
-"""Checks of what people pass to the constructors of workloads, and of what files hold."""
+"""Checks of what users pass to the constructors of workloads, and of what files hold."""
 
 from __future__ import annotations
 

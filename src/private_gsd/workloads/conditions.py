@@ -1,4 +1,4 @@
-"""Conditions: what a query asks of a row, as SQL that a person can read and a database can run."""
+"""Conditions: queries as SQL that a person can read and a database can run."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def is_null(column: Column) -> str:
 
 
 def is_between(column: Numeric, start: float, stop: float) -> str:
-    """The column is at least ``start`` and less than ``stop``; an infinite end asks nothing."""
+    """The column is at least ``start`` and less than ``stop``; an infinite end is no condition."""
     words = []
     if start != -math.inf:
         words.append(f"{name_of(column)} >= {literal(column, start)}")

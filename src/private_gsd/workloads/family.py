@@ -1,13 +1,14 @@
-"""The family: queries of one kind, and everything that the program asks of them.
+"""The family: queries of one kind, and everything that the program needs to know of them.
 
-A new family is one class in one file, a line in ``families.FAMILIES``, and, where people are to
-name it in a text such as ``prefix:1000``, a line in ``specs.SPECS``.
+A new family is one class in one file, a line in ``families.FAMILIES``, and, where users are to name
+it in a text such as ``prefix:1000``, a line in ``specs.SPECS``.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -148,3 +149,21 @@ class Family(ABC):
             tables = (table for marginal in self.marginals for table in marginal.tables)
             return float(sum(len(features) for features in tables))
         return QUERY_COST * float(self.size) * len(self.schema)
+
+
+class SingleQueries(Family):
+    """Conditions that a row meets or not, each a group of its own."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """The number of queries."""
+
+    @cached_property
+    def group_sizes(self) -> NDArray[np.int64]:
+        """One query a group."""
+        return np.ones(self.size, dtype=np.int64)
+
+    def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:  # noqa: ARG002
+        """One row more or less, or another in its place, changes a count by at most one."""
+        return np.ones(self.size)

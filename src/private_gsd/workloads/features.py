@@ -124,8 +124,8 @@ def discrete_feature(schema: Schema, position: int) -> Feature:
 def tree_features(schema: Schema, position: int, depth: int) -> tuple[Feature, ...]:
     """The levels 1 … depth of a numeric column's binary tree: intervals of width 1/2, 1/4, ….
 
-    A column of whole numbers or dates has no more levels than it takes to tell its values apart:
-    deeper ones would ask the same again.
+    A column of whole numbers or dates has no more levels than it takes to separate its values:
+    deeper ones would repeat the same queries.
     """
     column = expect_type(Numeric, schema.columns[position])
     low, high = column.bounds
@@ -168,8 +168,8 @@ def range_features(
         spans.append((start if start > low else -math.inf, stop if stop <= high else math.inf))
     if len(set(spans)) < len(spans):
         raise WorkloadError(f"column {column.name!r}: the same interval is given twice")
-    # Each span goes to the first set in which it meets no other, from left to right: no fewer sets
-    # would do.
+    # From left to right, each span goes to the first set in which it overlaps no other: no fewer
+    # sets would do.
     levels: list[list[tuple[float, float]]] = []
     for span in sorted(spans):
         for level in levels:

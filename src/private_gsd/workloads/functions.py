@@ -14,14 +14,14 @@ import numpy as np
 from private_gsd.errors import WorkloadError
 from private_gsd.schema import Date, Datetime, Discrete, Real
 from private_gsd.workloads.checks import position_of
-from private_gsd.workloads.family import Family
+from private_gsd.workloads.family import SingleQueries
 from private_gsd.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.schema import Schema
-    from private_gsd.workloads.family import Arrays, Neighbours
+    from private_gsd.workloads.family import Arrays
 
 Function = Callable[["Rows"], Any]
 
@@ -66,7 +66,7 @@ class Rows(Mapping[str, "NDArray[Any]"]):
         return len(self._matrix)
 
 
-class Functions(Family):
+class Functions(SingleQueries):
     """Queries that are Python functions, each a group of its own."""
 
     name: ClassVar[str] = "functions"
@@ -78,13 +78,9 @@ class Functions(Family):
         self._names = tuple(self.tests)
 
     @property
-    def group_sizes(self) -> NDArray[np.int64]:
-        """One query a group."""
-        return np.ones(len(self.tests), dtype=np.int64)
-
-    def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:  # noqa: ARG002
-        """One row more or less, or another in its place, changes a count by at most one."""
-        return np.ones(len(self.tests))
+    def size(self) -> int:
+        """The number of queries."""
+        return len(self.tests)
 
     def select(self, groups: NDArray[np.int64]) -> Functions:
         """Some of the functions."""
@@ -104,7 +100,7 @@ class Functions(Family):
 
         Args:
             matrix: The rows.
-            alone: How many of them are asked one by one, too.
+            alone: The number of rows that are also given one by one.
         """
         met = self.met(matrix)
         order = np.random.default_rng().permutation(len(matrix))
@@ -122,13 +118,13 @@ class Functions(Family):
     def to_document(self) -> tuple[dict[str, Any], Arrays]:
         """Refused: code is not saved."""
         raise WorkloadError(
-            "queries that are Python functions cannot be saved; ask them as another kind of query"
+            "queries that are Python functions cannot be saved; use another kind of query"
         )
 
     def met(self, matrix: NDArray[np.float64]) -> NDArray[np.bool_]:
         """For each row of a matrix and function, whether the row meets it.
 
-        What goes wrong here is not shown in detail: it could tell what is in the rows.
+        What goes wrong here is not shown in detail: it could reveal what is in the rows.
         """
         met = np.zeros((len(matrix), len(self.tests)), dtype=np.bool_)
         if not len(matrix):
@@ -136,8 +132,8 @@ class Functions(Family):
         rows = Rows(self.schema, matrix)
         for place, (name, test) in enumerate(self.tests.items()):
             try:
-                answer = test(rows)
-                fits = _problem(answer, len(matrix)) is None
+                found = test(rows)
+                fits = _problem(found, len(matrix)) is None
             except Exception:
                 fits = False
             if not fits:
@@ -145,16 +141,16 @@ class Functions(Family):
                     f"function {name!r} failed, or did not give a true or false for each row; "
                     "try it on rows of your own"
                 ) from None
-            met[:, place] = answer
+            met[:, place] = found
         return met
 
 
-def _problem(answer: Any, rows: int) -> str | None:
-    """What is wrong with an answer, if anything is."""
-    if not isinstance(answer, np.ndarray) or np.ma.isMaskedArray(answer):
-        return type(answer).__name__
-    if answer.dtype != np.bool_ or answer.shape != (rows,):
-        return f"{answer.dtype} of shape {answer.shape}"
+def _problem(found: Any, rows: int) -> str | None:
+    """What is wrong with what a function returned; None if nothing is."""
+    if not isinstance(found, np.ndarray) or np.ma.isMaskedArray(found):
+        return type(found).__name__
+    if found.dtype != np.bool_ or found.shape != (rows,):
+        return f"{found.dtype} of shape {found.shape}"
     return None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from private_gsd.kernels.conjunctions import Conditions
 from private_gsd.kernels.halfspaces import Directions
-from private_gsd.kernels.marginals import LANES, Tables
+from private_gsd.kernels.marginals import LANES, MarginalTables
 from private_gsd.schema import Discrete
 from private_gsd.workloads.programs import cuts_of_truths
 from private_gsd.workloads.starts import starts_of
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
     from private_gsd.sql.expressions import Truth
     from private_gsd.workloads.layout import (
-        Asked,
         ConjunctionQueries,
         HalfspaceQueries,
+        MarginalTable,
         QueryLayout,
     )
 
@@ -53,10 +53,10 @@ def cuts_of(
 
 def tables_of(
     schema: Schema,
-    tables: Sequence[Asked],
+    tables: Sequence[MarginalTable],
     cuts: Sequence[NDArray[np.float64]],
     weights: NDArray[np.float64],
-) -> Tables:
+) -> MarginalTables:
     """Lay out residuals with each feature of each table innermost once.
 
     Args:
@@ -73,7 +73,9 @@ def tables_of(
     maps = [feature.cells_of_atoms(cuts[feature.position]) for feature in features]
     most = max((len(table.features) for table in tables), default=1)
     rest = max(most - 1, 1)
-    by_feature: list[list[tuple[Asked, int, list[int], list[list[int]]]]] = [[] for _ in features]
+    by_feature: list[list[tuple[MarginalTable, int, list[int], list[list[int]]]]] = [
+        [] for _ in features
+    ]
     sources = []
     base = 0
     for table in tables:
@@ -118,7 +120,7 @@ def tables_of(
             order_strides[place, order, : len(axes)] = [strides[order][axis] for axis in axes]
     positions = [feature.position for feature in features]
     lanes = [-(-feature.size // LANES) * LANES for feature in features]
-    return Tables(
+    return MarginalTables(
         feature_starts=np.searchsorted(positions, np.arange(len(schema) + 1)),
         atom_cells=_joined(maps, np.int32),
         atom_starts=starts_of([len(each) for each in maps]),
@@ -218,7 +220,7 @@ def directions_of(
     """
     queries = _joined([np.arange(each.size) + each.query for each in families], np.int64)
     parameters = [each.parameters(np.arange(each.size)) for each in families]
-    kinds = np.array([isinstance(column, Discrete) for column in schema])
+    discrete = np.array([isinstance(column, Discrete) for column in schema])
     bounds = np.array([column.bounds for column in schema])
     sizes = [
         (len(column.values) if isinstance(column, Discrete) else 1) + column.nullable
@@ -231,7 +233,7 @@ def directions_of(
         ),
         thresholds=_joined([each[1] for each in parameters], np.float32),
         weights=weights[queries].astype(np.float32),
-        order=np.argsort(~kinds, kind="stable"),
+        order=np.argsort(~discrete, kind="stable"),
         begins=starts_of(sizes)[:-1],
         lows=bounds[:, 0].copy(),  # a view of one column has another type than one of several
         spans=bounds[:, 1] - bounds[:, 0],

@@ -184,8 +184,8 @@ def predicates(schema: Schema, texts: Sequence[str | Sequence[str]]) -> Workload
 
     >>> from private_gsd import datasets
     >>> schema = datasets.census_schema()
-    >>> asked = ["age < 30 AND income > 50000", ["age < 18", "age BETWEEN 18 AND 64", "age > 64"]]
-    >>> workload = predicates(schema, asked)
+    >>> texts = ["age < 30 AND income > 50000", ["age < 18", "age BETWEEN 18 AND 64", "age > 64"]]
+    >>> workload = predicates(schema, texts)
     >>> workload, workload.squared_sensitivities().tolist()
     (<Workload of 4 queries in 2 groups: predicates>, [1.0, 2.0])
 

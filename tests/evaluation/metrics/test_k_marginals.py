@@ -63,10 +63,12 @@ def test_kmarginal_of_columns_with_many_values() -> None:
     assert kmarginal(schema, sample_of(one), sample_of(other), k=3).score < 10
 
 
-def test_kmarginal_names_the_subsample_that_scores_alike() -> None:
+def test_kmarginal_scores_subsamples_for_comparison() -> None:
     rows = sample_table(census(2000), SCHEMA, limit=10_000)
     found = kmarginal(SCHEMA, rows, sample_of(take(rows.sample, 400, 9)))
-    assert found.like_subsample in (0.1, 0.2, 0.3)
+    # A fifth of the rows scores about as much as another fifth.
+    scores = dict(found.subsamples)
+    assert scores[0.1] <= found.score <= scores[0.3]
     assert [score for _, score in found.subsamples] == sorted(
         (score for _, score in found.subsamples), reverse=True
     )

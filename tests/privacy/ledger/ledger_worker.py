@@ -35,7 +35,7 @@ def wait_until(moment: float) -> None:
 
 
 def race(path: str) -> None:
-    """Charge when told to, in one ledger that stays open."""
+    """Charge on command, in one ledger that stays open."""
 
     def dawdle(_: str) -> None:  # called before every statement
         time.sleep(random.uniform(0, 0.003))

@@ -93,7 +93,7 @@ def test_looking_writes_nothing(ledger: Ledger, path: Path) -> None:
 
 
 def test_what_gaussian_noise_spends(path: Path) -> None:
-    """Said by its own curve; and dp_accounting comes to the same from the charges."""
+    """Stated by its own conversion; and dp_accounting comes to the same from the charges."""
     budget = RhoBudget.from_epsilon(1.0, 1e-6, "gdp")
     assert budget.rho > 1.05 * RhoBudget.from_epsilon(1.0, 1e-6).rho
     with Ledger(path, create=True) as ledger:

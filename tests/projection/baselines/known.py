@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,7 +24,7 @@ SCHEMA = Schema(
 )
 # Small settings that are as good on small tables.
 SPECS = {
-    "gsd": "gsd",
+    "gsd": "gsd:denoise=false",
     "rap": "rap:mixtures=100,batch=200,iterations=300",
     "gem": "gem:mixtures=100,batch=200,iterations=300,learning_rate=0.003",
     "rap++": "rap++:points=500,iterations=100,learning_rate=0.01",
@@ -64,3 +67,14 @@ def at_most(thresholds: list[float]) -> Workload:
 def on_the_line(x: Any) -> np.ndarray:
     """A table of numbers on a line."""
     return np.column_stack([np.zeros(len(x)), x])
+
+
+@contextmanager
+def memory_of_at_most(megabytes: float) -> Iterator[None]:
+    """NumPy and Python never have more memory than this."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < megabytes * 1e6
+    finally:
+        tracemalloc.stop()

@@ -12,7 +12,7 @@ from private_gsd.counting.exact import count
 from private_gsd.errors import WorkloadError
 from private_gsd.projection.baselines import relaxed
 from private_gsd.projection.baselines.optional import gradients
-from private_gsd.projection.baselines.relaxed import Relaxation, Rows
+from private_gsd.projection.baselines.relaxed import Relaxation, RelaxedRows
 from tests.projection.baselines.known import SCHEMA, at_most, on_the_line, table
 
 pytestmark = pytest.mark.worker("baselines")
@@ -27,7 +27,7 @@ TOOLS = gradients("rap++")
 POINTS = 200
 
 
-def sure(rows: Rows) -> Rows:
+def sure(rows: RelaxedRows) -> RelaxedRows:
     """Rows that are sure of every value."""
     return rows._replace(logits=50 * rows.logits, nulls=50 * rows.nulls)
 
@@ -60,7 +60,7 @@ def test_rounding_changes_no_answer() -> None:
     found = np.empty(asked.size)
     found[relaxation.queries] = TOOLS.jax.jit(relaxation.answers)(rows, 1e7)
     hard = count(asked, relaxation.round(rows, 500, np.random.default_rng(0))) / 500
-    # Values are drawn by chances that are almost, and not quite, 0 or 1.
+    # Values are drawn by probabilities that are almost, and not quite, 0 or 1.
     assert np.abs(found - hard).mean() < 2e-3
 
 
@@ -75,7 +75,7 @@ def test_soft_answers_are_sigmoids(sharpness: float) -> None:
         assert float(answer) == pytest.approx(np.mean(each), abs=1e-4)
 
 
-def test_soft_categories_are_chances() -> None:
+def test_soft_categories_are_probabilities() -> None:
     asked = workloads.categorical_marginals(SCHEMA, 2, columns=["colour", "member"])
     relaxation = Relaxation(TOOLS, asked, 3)
     rows = relaxation.begin(TOOLS.key(2), 3, None)
@@ -95,7 +95,7 @@ def test_queries_that_fill_up_do_not_count() -> None:
     halves = [workloads.random_halfspaces(SCHEMA, 5).select([n]) for n in range(5)]
     asked = sum(parts[1:] + halves, start=parts[0]) + workloads.categorical_marginals(SCHEMA, 2)
     relaxation = Relaxation(TOOLS, asked, POINTS)
-    assert len(relaxation.asked.conjunctions) == len(relaxation.asked.halfspaces) == 1
+    assert len(relaxation.layout.conjunctions) == len(relaxation.layout.halfspaces) == 1
     counted = relaxation.queries[relaxation.weights > 0]
     np.testing.assert_array_equal(np.sort(counted), np.arange(asked.size))
     assert len(relaxation.queries) == asked.size + (16 - 7) + (16 - 5)

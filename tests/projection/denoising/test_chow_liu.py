@@ -1,4 +1,4 @@
-"""Forests: the best of all, found where it is there, and laid out as the kernel reads it."""
+"""Chow–Liu forests: the best of all, found again, and laid out for the kernel."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from private_gsd.projection.denoising.chow_liu import Edge, forest_of, laid_out, no_forest, spanning
+from private_gsd.projection.denoising.chow_liu import (
+    Edge,
+    chow_liu_forest,
+    empty_chow_liu_forest,
+    laid_out,
+    spanning,
+)
 
 
-def has_circle(edges: tuple[Edge, ...]) -> bool:
+def has_cycle(edges: tuple[Edge, ...]) -> bool:
     """By the slow way: take leaves off until there are none."""
     left = list(edges)
     while left:
@@ -25,17 +31,17 @@ def has_circle(edges: tuple[Edge, ...]) -> bool:
 
 
 @given(st.dictionaries(st.sampled_from(list(itertools.combinations(range(4), 2))), st.floats(0, 9)))
-def test_no_other_forest_shares_more(weights: dict[tuple[int, int], float]) -> None:
+def test_no_other_forest_has_more_information(weights: dict[tuple[int, int], float]) -> None:
     edges = [Edge(weight, *ends) for ends, weight in weights.items()]
     found = spanning(edges)
-    assert not has_circle(tuple(found))
+    assert not has_cycle(tuple(found))
     best = max(
-        sum(edge.shared for edge in some)
+        sum(edge.information for edge in some)
         for number in range(len(edges) + 1)
         for some in itertools.combinations(edges, number)
-        if not has_circle(some)
+        if not has_cycle(some)
     )
-    assert np.isclose(sum(edge.shared for edge in found), best)
+    assert np.isclose(sum(edge.information for edge in found), best)
 
 
 def neighbours(forest: object, column: int) -> list[int]:
@@ -53,42 +59,42 @@ def test_a_chain_of_columns_is_found() -> None:
     d = rng.integers(0, 2, rows)
     atoms = np.column_stack([a, b, c, d]).astype(np.int32)
     sizes = np.array([3, 4, 5, 2])
-    forest = forest_of(atoms, sizes, range(4))
+    forest = chow_liu_forest(atoms, sizes, range(4))
     assert [neighbours(forest, column) for column in range(4)] == [[1], [0, 2], [1], []]
-    # The lifts of c beside b, by the definition.
+    # The log-lifts of c beside b, by the definition.
     edge = forest.starts[2]
     for left, right in itertools.product(range(4), range(5)):
-        together = ((b == left) & (c == right)).sum()
-        chance = (b == left).sum() * (c == right).sum() / rows
-        found = forest.lifts[forest.places[edge] + left * 5 + right]
-        assert np.isclose(found, np.log((together + 0.5) / (chance + 0.5)))
+        both = ((b == left) & (c == right)).sum()
+        independent = (b == left).sum() * (c == right).sum() / rows
+        found = forest.log_lifts[forest.places[edge] + left * 5 + right]
+        assert np.isclose(found, np.log((both + 0.5) / (independent + 0.5)))
     # Columns that are not known stay by themselves.
-    assert forest_of(atoms, sizes, [0, 3]).neighbours.size == 0
-    assert [neighbours(forest_of(atoms, sizes, [0, 2, 3]), column) for column in (0, 2)] == [
+    assert chow_liu_forest(atoms, sizes, [0, 3]).neighbours.size == 0
+    assert [neighbours(chow_liu_forest(atoms, sizes, [0, 2, 3]), column) for column in (0, 2)] == [
         [2],
         [0],
     ]
 
 
 @pytest.mark.parametrize("size", [10, 60])
-def test_what_is_there_by_chance_is_no_edge(size: int) -> None:
+def test_independent_columns_have_no_edge(size: int) -> None:
     """Columns of 60 values seem to share 0.09 nats in 20,000 rows, four times what is asked."""
     atoms = np.random.default_rng(1).integers(0, size, (20_000, 6)).astype(np.int32)
-    assert forest_of(atoms, np.full(6, size), range(6)).neighbours.size == 0
+    assert chow_liu_forest(atoms, np.full(6, size), range(6)).neighbours.size == 0
 
 
 def test_columns_of_too_many_cells_stay_apart() -> None:
     """A million atoms each: a table of both would not fit into any memory."""
     atoms = np.repeat(np.arange(1000, dtype=np.int32), 5)[:, None].repeat(3, axis=1)
     atoms[:, 2] %= 4
-    forest = forest_of(atoms, np.array([10**6, 10**6, 4]), range(3))
+    forest = chow_liu_forest(atoms, np.array([10**6, 10**6, 4]), range(3))
     assert forest.neighbours.size == 0
-    assert forest_of(atoms, np.array([1000, 1000, 4]), range(3)).neighbours.size == 4
+    assert chow_liu_forest(atoms, np.array([1000, 1000, 4]), range(3)).neighbours.size == 4
 
 
-def test_no_forest_is_nobody_beside_nobody() -> None:
-    forest = no_forest(3)
+def test_an_empty_forest_has_no_neighbours() -> None:
+    forest = empty_chow_liu_forest(3)
     assert forest.starts.tolist() == [0, 0, 0, 0]
-    assert forest.lifts.size == forest.neighbours.size == forest.places.size == 0
+    assert forest.log_lifts.size == forest.neighbours.size == forest.places.size == 0
     two = laid_out(2, [(Edge(1.0, 0, 1), np.arange(6.0).reshape(2, 3))])
-    assert two.lifts.tolist() == [0, 3, 1, 4, 2, 5, 0, 1, 2, 3, 4, 5]
+    assert two.log_lifts.tolist() == [0, 3, 1, 4, 2, 5, 0, 1, 2, 3, 4, 5]

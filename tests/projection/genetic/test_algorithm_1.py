@@ -163,7 +163,7 @@ def test_the_path_of_the_slow_twin(
         window=1000,
     )
     measurements = measured(WORKLOAD, rows, seed)
-    search = Algorithm1(Objective(measurements, "equal"), config, seed, Watch(1.0, None, None))
+    search = Algorithm1(Objective(measurements, "equal"), config, rows, seed, Watch())
     twin = SlowTwin(measurements, config, seed)
     tables = list(search.first_tables())
     columns = search.objective.problem.columns
@@ -191,12 +191,11 @@ def test_the_window_of_the_paper() -> None:
     measurements = measured(WORKLOAD, 30, 3)
     losses: list[float] = []
     config = GeneticSearch.paper(rows=30, mutations=5, crossovers=5, tolerance=0.01)
-    search = Algorithm1(Objective(measurements, "equal"), config, 0, Watch(1.0, None, None))
+    search = Algorithm1(Objective(measurements, "equal"), config, 30, 0, Watch())
     state, elites = search.begin(search.first_tables())
     for generation in range(100_000):
         losses.append(math.sqrt(elites.losses[0]))
-        done, converged = search.step(state, elites, generation + 1)
-        search.generation = done
+        search.generation, converged = search.step(state, elites, generation + 1)
         if converged:
             break
     falls = [1 - losses[at] / losses[at - 30] for at in range(30, len(losses))]

@@ -1,6 +1,6 @@
 """Problems: values outside the schema, counted per column, with a few examples.
 
-Whatever the order in which a table is read, and by however many, the same problems are told: the
+The same problems are reported whatever the order of the rows and the number of threads: the
 examples are the first ones by their text, not the first ones found.
 """
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from private_gsd.schema import Column
 
 MAX_EXAMPLES = 5
-NUMBER_OR_DATE = r"[\d.+:eET -]*\d[\d.+:eET -]*"
+NUMBER_OR_DATE = re.compile(r"[\d.+:eET -]*\d[\d.+:eET -]*")
 _MAX_EXAMPLE_LENGTH = 40
 
 
 @dataclass
 class ColumnProblems:
-    """What is wrong with one column."""
+    """The problems of one column."""
 
     column: Column
     outside: int = 0
@@ -37,11 +37,11 @@ class ColumnProblems:
     examples: list[str] = field(default_factory=list)
 
     def add_examples(self, examples: list[str]) -> None:
-        """Keep a few of them."""
+        """Add examples; the first few by their text stay."""
         self.examples = sorted({*self.examples, *examples})[:MAX_EXAMPLES]
 
     def describe(self) -> list[str]:
-        """One line for each sort of trouble."""
+        """One line for each sort of problem."""
         lines = []
         if self.outside:
             some = "e.g. " if self.outside > len(self.examples) else ""
@@ -60,7 +60,7 @@ class ColumnProblems:
 
 
 class Problems:
-    """Everything that was found wrong with a table so far.
+    """The problems that were found in a table so far.
 
     Attributes:
         coerced: For each column, how many values were moved into its domain.
@@ -80,7 +80,7 @@ class Problems:
         found.add_examples(_shown(column, array.take(pa.array(rows.nonzero()[0]))))
 
     def add_nulls(self, column: Column, count: int) -> None:
-        """Note nulls in a column that has none."""
+        """Note nulls in a column that is not nullable."""
         self._of(column).nulls += count
 
     def add_coerced(self, column: Column, count: int) -> None:
@@ -124,13 +124,7 @@ def _shown(column: Column, array: pa.Array) -> list[str]:
     with suppress(pa.ArrowNotImplementedError):
         array = array.unique()
     try:
-        values = array.to_pylist()
-        bare = re.compile(
-            r"(?!)" if isinstance(column, Discrete) else r"[\d.+:eET -]*\d[\d.+:eET -]*"
-        )
-        texts = [
-            repr(v) if isinstance(v, str) and not bare.fullmatch(v) else str(v) for v in values
-        ]
+        texts = [_quoted(column, value) for value in array.to_pylist()]
     except (ValueError, OverflowError, ArithmeticError):
         texts = [str(value) for value in array.cast(pa.string()).to_pylist()]
     shorter = [
@@ -138,3 +132,11 @@ def _shown(column: Column, array: pa.Array) -> list[str]:
         for text in texts
     ]
     return list(dict.fromkeys(shorter))
+
+
+def _quoted(column: Column, value: object) -> str:
+    """A value as text, in quotes unless it is a number or a date."""
+    if not isinstance(value, str):
+        return str(value)
+    bare = not isinstance(column, Discrete) and NUMBER_OR_DATE.fullmatch(value)
+    return value if bare else repr(value)

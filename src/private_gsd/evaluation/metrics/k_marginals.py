@@ -54,12 +54,6 @@ class KMarginal:
     columns: tuple[tuple[str, float], ...]
     subsamples: tuple[tuple[float, float], ...]
 
-    @property
-    def like_subsample(self) -> float | None:
-        """The share of the largest subsample that scores no better; None if there is none."""
-        worse = [share for share, score in self.subsamples if score <= self.score]
-        return max(worse, default=None)
-
 
 def kmarginal(
     schema: Schema, real: TableSample, synthetic: TableSample, *, k: int = 2, seed: int = 0

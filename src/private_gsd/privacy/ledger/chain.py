@@ -40,7 +40,7 @@ START = Link(0, "")
 
 
 class BrokenChainError(Exception):
-    """The chain, or what it is held against, is damaged."""
+    """The chain, or a table that is compared with it, is damaged."""
 
 
 def append(connection: sqlite3.Connection, table: str, *values: str | float) -> None:
@@ -63,7 +63,7 @@ def next_id(connection: sqlite3.Connection, table: str) -> int:
 
 
 def follow(connection: sqlite3.Connection, last: Link) -> Link:
-    """The end of the chain, if it goes on from a link that was seen before.
+    """The end of the chain, if it continues from a link that was seen before.
 
     Raises:
         BrokenChainError: That link is gone, or a digest after it is wrong.

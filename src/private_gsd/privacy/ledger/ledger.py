@@ -152,8 +152,8 @@ class Ledger:
             )
         return known
 
-    def usual_conversion(self, name: str) -> Conversion:
-        """The conversion of a dataset that is there; of a new one, what it had best have."""
+    def default_conversion(self, name: str) -> Conversion:
+        """The conversion of a dataset, or for a new one that which needs the least noise."""
         with self.transaction() as connection:
             known = find_account(connection, name)
         return "gdp" if known is None else known.budget.conversion

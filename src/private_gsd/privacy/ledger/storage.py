@@ -39,7 +39,7 @@ _CAUSES = {
     sqlite3.SQLITE_READONLY: "it is read-only, or was opened only to be read; make it and its "
     "folder writable",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened, or its folder cannot be written to, where "
-    "SQLite keeps a -journal while it writes; make both writable, or only look, with 'private-gsd "
+    "SQLite puts a -journal while it writes; make both writable, or only look, with 'private-gsd "
     "ledger show' or read_only=True",
     sqlite3.SQLITE_CORRUPT: DAMAGED.format(""),
     sqlite3.SQLITE_NOTADB: "not a ledger, or a damaged one; choose another file",
@@ -182,7 +182,7 @@ def _connect(file: Path, options: str) -> sqlite3.Connection:
         isolation_level=None,  # transactions begin and end where we say
         check_same_thread=False,
     )
-    # A text that is damaged can be read, and held against the chain.
+    # A text that is damaged can be read, and compared with the chain.
     connection.text_factory = lambda text: text.decode(errors="surrogateescape")
     return connection
 

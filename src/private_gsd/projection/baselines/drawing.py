@@ -1,4 +1,4 @@
-"""Drawing: values by their chances, in slices, so that no table of rows by values is ever held."""
+"""Drawing: random values by their probabilities, in slices of bounded memory."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# How many numbers a slice may hold: 32 MiB.
-AT_ONCE = 2**22
+# Largest number of numbers of a slice: 32 MiB.
+SLICE_NUMBERS = 2**22
 
 
 def draw_places(
-    chances: NDArray[np.float64], which: NDArray[np.int64], rng: np.random.Generator
+    probabilities: NDArray[np.float64], which: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """For each row one of a column's places, by the chances of the distribution that it is from.
+    """For each row one of a column's places, by the probabilities of the row's distribution.
 
     Args:
-        chances: Of each place (rows) in each distribution (columns).
+        probabilities: The probability of each place (rows) in each distribution (columns).
         which: The distribution of each row.
-        rng: Where the randomness comes from.
+        rng: The random number generator.
     """
-    ends = np.cumsum(chances.T, axis=1)
+    ends = np.cumsum(probabilities.T, axis=1)
     drawn = np.empty(len(which), dtype=np.int64)
     share = rng.random(len(which)) * ends[which, -1]
-    step = max(1, AT_ONCE // ends.shape[1])
+    step = max(1, SLICE_NUMBERS // ends.shape[1])
     for begin in range(0, len(which), step):
         part = slice(begin, begin + step)
         drawn[part] = (share[part, None] >= ends[which[part]]).sum(axis=1)

@@ -1,4 +1,4 @@
-"""JAX and what goes with it, imported when a projector needs them."""
+"""Optional packages (JAX, Optax, mbi), imported when a projector needs them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from private_gsd.errors import require
 
 
 class Gradients(NamedTuple):
-    """What the gradient methods work with."""
+    """JAX and Optax, for gradient methods."""
 
     jax: Any
     jnp: Any
     optax: Any
 
     def key(self, seed: int) -> Any:
-        """A random key of a seed of any size."""
+        """A random key from a seed of any size."""
         return self.jax.random.key(int(np.random.SeedSequence(seed).generate_state(1)[0]))
 
 

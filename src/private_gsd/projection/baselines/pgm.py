@@ -1,13 +1,13 @@
 """PGM: a graphical model of the measured marginals, estimated and sampled by the package mbi.
 
 After McKenna et al. (2019). With the adaptive mechanism, which selects by the exponential
-mechanism, it is the paper's PGM+EM. It serves marginals: of discrete columns, and of numeric ones
-by ranges or trees, which it discretises at their cuts. It cannot serve prefixes, halfspaces,
-conditions in SQL or Python functions. Measurements count by their noise.
+mechanism, it is the paper's PGM+EM. PGM serves marginals of discrete columns, and of numeric
+columns by ranges or trees, which it discretises at their cut points. It cannot serve prefixes,
+halfspaces, conditions in SQL or Python functions. Measurements are weighted by their noise.
 
-The model's tables are over the cliques of a junction tree, and grow exponentially where many
-marginals overlap. A model of more than ``cells`` cells is refused before anything is spent, and the
-adaptive mechanism selects one group at a time, of those with which the model stays small enough.
+The tables of the model are over the cliques of a junction tree, and grow exponentially where many
+marginals overlap. A model of more than ``cells`` cells is refused before any budget is spent, and
+the adaptive mechanism selects one group at a time among those that keep the model small enough.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ import numpy as np
 from private_gsd.errors import ProjectionError, WorkloadError
 from private_gsd.projection.atoms import Atoms
 from private_gsd.projection.baselines.optional import gradients, graphical_models
-from private_gsd.projection.baselines.settings import check_settings
+from private_gsd.projection.baselines.setting_checks import check_settings
 from private_gsd.projection.protocol import Projection, Projector, checked, require_served
 from private_gsd.projection.watch import Reason, Stopped, Watch
 from private_gsd.system.progress import Progress, ignore
-from private_gsd.workloads.layout import Asked, tables_asked
+from private_gsd.workloads.layout import MarginalTable, marginal_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.workloads import Workload
 
-# Threads of one process take turns with NumPy's global random numbers.
-_DRAWING = Lock()
-# What mbi does between two words about it.
-AT_ONCE = 50
+# Lock for NumPy's global random number generator.
+_GLOBAL_GENERATOR = Lock()
+# Number of iterations of mbi between two reports of progress.
+REPORTED_STEPS = 50
 
 
-class Summed:
-    """A table of a marginal, summed from a factor over the columns' atoms; for mbi.
+class CellSums:
+    """The query of a marginal's table for mbi: sums of a factor over the columns' atoms.
 
     Args:
         jnp: JAX's NumPy.
         cells: For each column, the cell of each of its atoms; -1 for none.
-        sizes: For each column, how many cells there are.
+        sizes: For each column, the number of cells.
     """
 
     def __init__(self, jnp: Any, cells: list[NDArray[np.int64]], sizes: list[int]) -> None:
@@ -68,7 +68,7 @@ class Summed:
         return table.ravel()
 
     def op_norm_sq(self) -> float:
-        """The square of the largest singular value: the most atoms that a cell has, together."""
+        """The square of the largest singular value: the largest number of atoms of a cell."""
         return float(np.prod([np.bincount(each[each >= 0]).max() for each in self._cells]))
 
 
@@ -77,8 +77,8 @@ class PGM(Projector):
     """The projector "pgm".
 
     Attributes:
-        iterations: Of mirror descent; mbi goes 50 at a time, so that it is the next such number.
-        cells: The most cells that the model may have.
+        iterations: Number of iterations of mirror descent, rounded up to a multiple of 50.
+        cells: Largest number of cells of the model.
     """
 
     iterations: int = 250
@@ -89,23 +89,23 @@ class PGM(Projector):
 
     @property
     def name(self) -> str:
-        """As it is registered."""
+        """The name in the registry."""
         return "pgm"
 
     @property
-    def limited(self) -> bool:
-        """The model must not grow too large."""
+    def has_size_limit(self) -> bool:
+        """True: the model must not grow too large."""
         return True
 
     def check(self, workload: Workload) -> None:
-        """Refuse all but marginals."""
+        """Refuse all queries but marginals."""
         graphical_models(self.name)
         require_served(self.name, workload, ("tables",))
 
     def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:
-        """Why the model would be too large."""
+        """Why the model would be too large; None if it is not."""
         mbi = graphical_models(self.name)
-        tables = tables_asked(workload)
+        tables = marginal_tables(workload)
         domain = _domain(mbi, Atoms.of(workload.schema, tables))
         tree, _ = mbi.junction_tree.make_junction_tree(domain, _cliques(tables))
         sizes = {clique: int(domain.size(clique)) for clique in tree.nodes}
@@ -116,7 +116,7 @@ class PGM(Projector):
         names = " x ".join(workload.schema.names[place] for place in worst)
         return (
             f"the graphical model of these {len({t.group for t in tables}):,} marginals would have "
-            f"{sum(sizes.values()):,} cells, more than the {allowed:,} allowed: together they "
+            f"{sum(sizes.values()):,} cells, more than the {allowed:,} allowed: they "
             f"join {names}"
         )
 
@@ -130,7 +130,7 @@ class PGM(Projector):
         threads: int | None = None,  # noqa: ARG002
         progress: Progress = ignore,
     ) -> Projection:
-        """Estimate the model anew, whatever the start, and draw rows; JAX chooses the threads."""
+        """Estimate a new model and draw rows; ``start`` and ``threads`` are not used."""
         rows, seed = checked(measurements, rows, seed)
         self.check(measurements.workload)
         mbi = graphical_models(self.name)
@@ -139,8 +139,12 @@ class PGM(Projector):
             raise WorkloadError(
                 f"{reason}. Measure fewer marginals, or adaptively, or use another projector"
             )
-        watch = Watch(progress=progress, what="fitting", total=self.iterations)
-        tables = tables_asked(measurements.workload)
+        watch = Watch(
+            progress=progress,
+            what="fitting",
+            total=-(-self.iterations // REPORTED_STEPS) * REPORTED_STEPS,
+        )
+        tables = marginal_tables(measurements.workload)
         atoms = Atoms.of(measurements.workload.schema, tables)
         with gradients(self.name).jax.enable_x64(True):
             return self._estimate(mbi, measurements, tables, atoms, rows, seed, watch)
@@ -149,24 +153,24 @@ class PGM(Projector):
         self,
         mbi: Any,
         measurements: Measurements,
-        tables: list[Asked],
+        tables: list[MarginalTable],
         atoms: Atoms,
         rows: int,
         seed: int,
         watch: Watch,
     ) -> Projection:
         domain = _domain(mbi, atoms)
-        asked = [_measurement(mbi, atoms, measurements, table) for table in tables]
-        loss_of = mbi.marginal_loss.from_linear_measurements(asked, domain)
-        loss, done = float("nan"), 0
+        linear = [_measurement(mbi, atoms, measurements, table) for table in tables]
+        loss_of = mbi.marginal_loss.from_linear_measurements(linear, domain)
+        loss, steps_done = float("nan"), 0
 
         def report(marginals: Any) -> None:
-            nonlocal loss, done
-            done += AT_ONCE
+            nonlocal loss, steps_done
+            steps_done += REPORTED_STEPS
             loss = float(loss_of(marginals))
             if not math.isfinite(loss):
                 raise ProjectionError(f"the loss of the projector {self.name!r} is {loss}")
-            watch.record(done, loss)
+            watch.record(steps_done, loss)
 
         def estimate(iterations: int, report: Any) -> Any:
             return mbi.estimation.MirrorDescent().estimate(
@@ -179,7 +183,7 @@ class PGM(Projector):
                 model = estimate(self.iterations, report)
             except Stopped as stopped:
                 why = stopped.reason
-                model = estimate(done, None)
+                model = estimate(steps_done, None)
         if watch.interrupted:  # perhaps after the last check
             why = "interrupted"
         with _seeded(seed):
@@ -187,20 +191,20 @@ class PGM(Projector):
         places = range(len(atoms.sizes))
         codes = np.column_stack([np.asarray(drawn[place], dtype=np.int64) for place in places])
         matrix = atoms.draw(codes, np.random.default_rng(seed))
-        return Projection(matrix, loss, why, done, watch.seconds)
+        return Projection(matrix, loss, why, steps_done, watch.seconds)
 
 
 def _domain(mbi: Any, atoms: Atoms) -> Any:
-    """Columns by their positions: sets of texts would have another order in another process."""
+    """The domain by the positions of columns: sets of names have no fixed order."""
     return mbi.Domain(range(len(atoms.sizes)), atoms.sizes)
 
 
-def _cliques(tables: list[Asked]) -> list[tuple[int, ...]]:
+def _cliques(tables: list[MarginalTable]) -> list[tuple[int, ...]]:
     return [tuple(feature.position for feature in table.features) for table in tables]
 
 
-def _measurement(mbi: Any, atoms: Atoms, measurements: Measurements, table: Asked) -> Any:
-    """One table of a marginal, as mbi has it."""
+def _measurement(mbi: Any, atoms: Atoms, measurements: Measurements, table: MarginalTable) -> Any:
+    """One table of a marginal as a measurement of mbi."""
     counts = measurements.counts[table.query : table.query + table.size]
     scale = float(measurements.scales[table.group])
     clique = tuple(feature.position for feature in table.features)
@@ -209,13 +213,13 @@ def _measurement(mbi: Any, atoms: Atoms, measurements: Measurements, table: Aske
     if all(np.array_equal(each, np.arange(n)) for each, n in zip(cells, sizes, strict=True)):
         return mbi.LinearMeasurement(counts, clique, scale)
     jnp = gradients("pgm").jnp
-    return mbi.LinearMeasurement(counts, clique, scale, Summed(jnp, cells, sizes))
+    return mbi.LinearMeasurement(counts, clique, scale, CellSums(jnp, cells, sizes))
 
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """NumPy's global random numbers, which mbi draws from, as a seed has them; then as before."""
-    with _DRAWING:
+    """Seed NumPy's global random number generator, which mbi uses; restore it afterwards."""
+    with _GLOBAL_GENERATOR:
         before = np.random.get_state()  # noqa: NPY002
         np.random.seed(np.random.SeedSequence(seed).generate_state(4))  # noqa: NPY002
         try:

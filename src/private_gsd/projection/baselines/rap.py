@@ -1,9 +1,9 @@
-"""RAP (RP, where it is one-shot): a mixture of product distributions with free chances.
+"""RAP (RP in the one-shot setting): a mixture of product distributions with free probabilities.
 
 The softmax variant (Liu et al., 2021, after Aydöre et al., 2021), with the paper's update and
-hyperparameters. It serves marginals: of discrete columns, and of numeric ones by ranges or trees,
-which it discretises at their cuts. It cannot serve prefixes, halfspaces, conditions in SQL or
-Python functions. Queries all count alike, whatever their noise.
+hyperparameters. RAP serves marginals of discrete columns, and of numeric columns by ranges or
+trees, which it discretises at their cut points. It cannot serve prefixes, halfspaces, conditions in
+SQL or Python functions. All queries have the same weight.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from private_gsd.projection.baselines.mixing import Mixing
+from private_gsd.projection.baselines.mixture_projector import MixtureProjector
 
 if TYPE_CHECKING:
     from private_gsd.projection.atoms import Atoms
 
 
 @dataclass(frozen=True, kw_only=True)
-class RAP(Mixing):
-    """The projector "rap"; its settings are those of ``Mixing``."""
+class RAP(MixtureProjector):
+    """The projector "rap"; its settings are those of ``MixtureProjector``."""
 
     @property
     def name(self) -> str:
-        """As it is registered."""
+        """The name in the registry."""
         return "rap"
 
     def begin(self, tools: Any, atoms: Atoms, key: Any) -> tuple[Any, Any]:
-        """Random logits; nothing stays."""
+        """Random logits, and no constants."""
         return tools.jax.random.normal(key, (int(atoms.starts[-1]), self.mixtures)), ()
 
     @staticmethod
-    def logits(jnp: Any, theta: Any, fixed: Any) -> Any:  # noqa: ARG004
+    def logits(jnp: Any, parameters: Any, constant: Any) -> Any:  # noqa: ARG004
         """The parameters are the logits."""
-        return theta
+        return parameters

@@ -1,10 +1,10 @@
-"""RAP++: relaxed rows, and gradient descent while the sigmoids are made ever sharper.
+"""RAP++: gradient descent over relaxed rows, while the sigmoids become sharper.
 
-After Vietri et al. (2022), as the paper has it in Algorithm 4: inverse temperatures double from 2
-to 2,048, and at each Adam goes down the gradient of the squared errors until its norm is small. It
+After Vietri et al. (2022), Algorithm 4 of the paper: inverse temperatures double from 2 to 2,048,
+and at each one Adam descends the gradient of the squared errors until its norm is small. RAP++
 serves marginals of mixed columns, prefixes and halfspaces. It cannot serve conditions in SQL or
-Python functions. Queries all count alike, whatever their noise. The paper's table of
-hyperparameters has learning rates from 0.0005 to 0.01, of which each run uses one.
+Python functions. All queries have the same weight. The paper's table of hyperparameters has
+learning rates from 0.0005 to 0.01, of which each run uses one.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from private_gsd.projection.baselines.optional import gradients
 from private_gsd.projection.baselines.relaxed import (
     Queries,
     Relaxation,
-    Rows,
-    Shape,
+    RelaxedRows,
+    RelaxedShape,
     relaxed_answers,
     too_many_queries,
 )
-from private_gsd.projection.baselines.settings import check_settings
+from private_gsd.projection.baselines.setting_checks import check_settings
 from private_gsd.projection.protocol import (
     Projection,
     Projector,
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 
 SERVED = ("tables", "conjunctions", "halfspaces")
 FIRST_TEMPERATURE = 2.0
-# Steps between two words about them.
-AT_ONCE = 25
+# Number of steps between two reports of progress.
+REPORTED_STEPS = 25
 
 
-class Asked(NamedTuple):
-    """Queries, what was measured of each, and how much each counts."""
+class MeasuredQueries(NamedTuple):
+    """Queries with their targets and weights."""
 
     queries: Queries
     targets: Any
@@ -64,12 +64,12 @@ class RAPPlusPlus(Projector):
     """The projector "rap++".
 
     Attributes:
-        points: How many relaxed rows, N' in the paper; fewer where the table has fewer rows. A
-            table of more rows has several of each.
-        temperatures: How many inverse temperatures, each twice the one before: 11 end at 2,048.
-        iterations: No more steps than this at each.
-        learning_rate: Of Adam.
-        gradient: Go on to the next temperature where the gradient's norm is at most this.
+        points: Number of relaxed rows, N' in the paper; fewer where the table has fewer rows. A
+            larger table has several rows for each.
+        temperatures: Number of inverse temperatures, each twice the one before: 11 end at 2,048.
+        iterations: Largest number of steps at each temperature.
+        learning_rate: Learning rate of Adam.
+        gradient: Norm of the gradient at which the next temperature begins.
     """
 
     points: int = 1000
@@ -83,7 +83,7 @@ class RAPPlusPlus(Projector):
 
     @property
     def name(self) -> str:
-        """As it is registered."""
+        """The name in the registry."""
         return "rap++"
 
     def check(self, workload: Workload) -> None:
@@ -92,7 +92,7 @@ class RAPPlusPlus(Projector):
         require_served(self.name, workload, SERVED)
 
     def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
-        """Why there would be too many queries."""
+        """Why there would be too many queries; None if there are not."""
         return too_many_queries(workload, self.points)
 
     def project(
@@ -105,7 +105,7 @@ class RAPPlusPlus(Projector):
         threads: int | None = None,  # noqa: ARG002
         progress: Progress = ignore,
     ) -> Projection:
-        """Anneal relaxed rows, from the start's or random ones; JAX chooses the threads."""
+        """Fit relaxed rows, from those of ``start`` or random ones; ``threads`` is not used."""
         rows, seed = checked(measurements, rows, seed)
         self.check(measurements.workload)
         tools = gradients(self.name)
@@ -113,7 +113,7 @@ class RAPPlusPlus(Projector):
         watch = Watch(progress=progress, what="fitting")
         relaxation = Relaxation(tools, measurements.workload, points)
         targets = measurements.shares[relaxation.queries].astype(np.float32)
-        asked = Asked(relaxation.asked, targets, relaxation.weights)
+        measured = MeasuredQueries(relaxation.layout, targets, relaxation.weights)
         run, optimizer = compiled(tools, relaxation.shape, self.learning_rate, self.gradient)
         found = relaxation.begin(tools.key(seed), points, start)
         steps, loss = 0, math.nan
@@ -126,12 +126,12 @@ class RAPPlusPlus(Projector):
                     left = self.iterations
                     small = False
                     while left > 0 and not small:
-                        wanted = min(left, AT_ONCE)
-                        found, moments, done, value, norm = run(
-                            found, moments, asked, sharpness, wanted
+                        wanted = min(left, REPORTED_STEPS)
+                        found, moments, steps_done, value, norm = run(
+                            found, moments, measured, sharpness, wanted
                         )
                         left -= wanted
-                        steps += int(done)
+                        steps += int(steps_done)
                         loss = require_finite(self.name, float(value), self.learning_rate)
                         small = float(norm) <= self.gradient
                         watch.record(steps, loss)
@@ -147,40 +147,42 @@ class RAPPlusPlus(Projector):
 
 @lru_cache
 def compiled(
-    tools: Gradients, shape: Shape, learning_rate: float, gradient: float
+    tools: Gradients, shape: RelaxedShape, learning_rate: float, gradient: float
 ) -> tuple[Any, Any]:
-    """A function that takes some steps at a temperature, compiled once for each shape; and Adam.
+    """A function that takes some steps at a temperature, compiled for each shape; and Adam.
 
     Args:
         tools: JAX and Optax.
         shape: The columns.
-        learning_rate: Of Adam.
-        gradient: No more steps where its norm is at most this.
+        learning_rate: The learning rate of Adam.
+        gradient: The norm of the gradient at which the steps end.
     """
     jax, jnp, optax = tools
     optimizer = optax.adam(learning_rate)
 
-    def run(rows: Rows, moments: Any, asked: Asked, sharpness: Any, wanted: Any) -> Any:
-        def loss(rows: Rows) -> Any:
-            found = relaxed_answers(tools, shape, asked.queries, rows, sharpness)
-            return (asked.weights * (found - asked.targets) ** 2).sum()
+    def run(
+        rows: RelaxedRows, moments: Any, measured: MeasuredQueries, sharpness: Any, wanted: Any
+    ) -> Any:
+        def loss(rows: RelaxedRows) -> Any:
+            found = relaxed_answers(tools, shape, measured.queries, rows, sharpness)
+            return (measured.weights * (found - measured.targets) ** 2).sum()
 
-        def going_on(state: Any) -> Any:
+        def continues(state: Any) -> Any:
             return (state[2] < wanted) & (state[4] > gradient)
 
         def step(state: Any) -> Any:
-            rows, moments, done, _, _ = state
-            value, slope = jax.value_and_grad(loss)(rows)
-            changes, moments = optimizer.update(slope, moments)
-            after: Rows = optax.apply_updates(rows, changes)
+            rows, moments, steps_done, _, _ = state
+            value, derivatives = jax.value_and_grad(loss)(rows)
+            changes, moments = optimizer.update(derivatives, moments)
+            after: RelaxedRows = optax.apply_updates(rows, changes)
             after = after._replace(numbers=jnp.clip(after.numbers, 0, 1))
-            norm = optax.tree.norm(slope)
+            norm = optax.tree.norm(derivatives)
             stay = norm <= gradient
             kept = jax.tree.map(lambda old, new: jnp.where(stay, old, new), rows, after)
-            return kept, moments, done + 1, value, norm
+            return kept, moments, steps_done + 1, value, norm
 
         infinite = jnp.asarray(jnp.inf, dtype=jnp.float32)
         begin = (rows, moments, 0, infinite, infinite)
-        return jax.lax.while_loop(going_on, step, begin)
+        return jax.lax.while_loop(continues, step, begin)
 
     return jax.jit(run), optimizer

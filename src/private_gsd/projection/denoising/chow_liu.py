@@ -38,7 +38,7 @@ class Edge(NamedTuple):
     right: int
 
 
-class SpanningForest:
+class SpanningTrees:
     """A forest that grows edge by edge."""
 
     def __init__(self) -> None:
@@ -82,15 +82,15 @@ def chow_liu_forest(
     return laid_out(len(sizes), list(zip(chosen, log_lifts, strict=True)))
 
 
-def empty_forest(columns: int) -> ChowLiuForest:
+def empty_chow_liu_forest(columns: int) -> ChowLiuForest:
     """A forest without edges."""
     return laid_out(columns, [])
 
 
 def spanning(edges: Sequence[Edge]) -> list[Edge]:
     """The edges of a spanning forest with the largest mutual information."""
-    forest = SpanningForest()
-    return [edge for edge in sorted(edges, reverse=True) if forest.add((edge.left, edge.right))]
+    trees = SpanningTrees()
+    return [edge for edge in sorted(edges, reverse=True) if trees.add((edge.left, edge.right))]
 
 
 def laid_out(columns: int, edges: Sequence[tuple[Edge, NDArray[np.float64]]]) -> ChowLiuForest:

@@ -54,14 +54,14 @@ if TYPE_CHECKING:
     from private_gsd.projection.genetic.config import GeneticSearch
     from private_gsd.projection.watch import Watch
     from private_gsd.workloads.features import Feature
-    from private_gsd.workloads.layout import Asked
+    from private_gsd.workloads.layout import MarginalTable
 
     Shares = NDArray[np.float64]
 
 # Prior strength, in rows, against the estimates of lower orders.
 LOWER_ORDER_STRENGTH = 20.0
 # Number of Chow–Liu forests that are learned, one after the other.
-FORESTS = 2
+CHOW_LIU_ROUNDS = 2
 # Weight of the latent classes in the mean of both estimates of pairs.
 LATENT_CLASS_WEIGHT = 0.4
 # Rows of a sampled table for each standard deviation of the least noise, as a share; twice as many
@@ -94,7 +94,7 @@ class Denoising:
         self._tables = complete_tables(self._measured.workload)
         self._least = float(self._measured.scales.min()) / measured.n_records
         self._sampler: GibbsSampler | None = None
-        self._forest: ChowLiuForest | None = None
+        self._chow_liu_forest: ChowLiuForest | None = None
 
     @classmethod
     def of(
@@ -138,9 +138,9 @@ class Denoising:
         prior_means = [product([shares[f] for f in table.features]) for table in pair_tables]
         lower = weakened(columns, LOWER_ORDER_STRENGTH)
         sampler = self._sample(with_component_scales(pairs, pair_tables, prior_means, 2) + lower)
-        for _ in range(FORESTS):
-            self._forest = sampler.forest()
-            if not self._forest.neighbours.size:
+        for _ in range(CHOW_LIU_ROUNDS):
+            self._chow_liu_forest = sampler.chow_liu_forest()
+            if not self._chow_liu_forest.neighbours.size:
                 break
             prior_means = split(pair_tables, self._sample(columns).answers(pairs.workload))
             targets = with_component_scales(pairs, pair_tables, prior_means, 2)
@@ -171,7 +171,9 @@ class Denoising:
         targets = replace(targets, scales=np.maximum(targets.scales, least))
         before = [] if self._sampler is None else [state.values for state in self._sampler.states]
         start = [np.resize(values, (rows, values.shape[1])) for values in before]
-        self._sampler = GibbsSampler(targets, rows, self._seed, learned, self._forest, start)
+        self._sampler = GibbsSampler(
+            targets, rows, self._seed, learned, self._chow_liu_forest, start
+        )
         with self._watch.compiling():
             self._sampler.prepare()
         self._sampler.run(self._watch, self._threads)
@@ -180,7 +182,7 @@ class Denoising:
     def _with_latent_classes(
         self,
         measured: Measurements,
-        tables: Sequence[Asked],
+        tables: Sequence[MarginalTable],
         columns: Mapping[Feature, Shares],
         answers: Shares,
     ) -> Shares:

@@ -14,8 +14,9 @@ import numpy as np
 
 from private_gsd.kernels.gibbs import gibbs_sweep
 from private_gsd.kernels.streams import permute
-from private_gsd.projection.denoising.chow_liu import chow_liu_forest, empty_forest
+from private_gsd.projection.denoising.chow_liu import chow_liu_forest, empty_chow_liu_forest
 from private_gsd.projection.objective import Objective
+from private_gsd.workloads.workload import RunningCounts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +54,7 @@ class GibbsSampler:
         rows: The number of rows of each table.
         seed: The seed of the search.
         learned: For each column, whether its distribution is learned; others stay uniform.
-        forest: The Chow–Liu forest of the rows' prior distribution; none by default.
+        chow_liu_forest: The Chow–Liu forest of the rows' prior distribution; none by default.
         start: The first tables of the chains; random tables by default.
 
     Attributes:
@@ -67,7 +68,7 @@ class GibbsSampler:
         rows: int,
         seed: int,
         learned: NDArray[np.bool_],
-        forest: ChowLiuForest | None = None,
+        chow_liu_forest: ChowLiuForest | None = None,
         start: Sequence[Matrix] = (),
     ) -> None:
         self._objective = Objective(measured, "inverse-variance")
@@ -79,7 +80,9 @@ class GibbsSampler:
         self._learned = learned
         self._temperature = 2 * rows * float((measured.scales.min() / measured.n_records) ** 2)
         self._columns = self._objective.problem.columns
-        self._forest = empty_forest(len(learned)) if forest is None else forest
+        self._chow_liu_forest = (
+            empty_chow_liu_forest(len(learned)) if chow_liu_forest is None else chow_liu_forest
+        )
         self._samples: list[State] = []
         self._start = start
         self.states: list[State] = []
@@ -91,7 +94,14 @@ class GibbsSampler:
         state = objective.state(objective.random_table(1, 0))
         permute(0, 0, ORDERS, no_rows)
         gibbs_sweep(
-            objective.problem, state, no_rows, 0, 0, 1.0, self._forest, objective.workspace()
+            objective.problem,
+            state,
+            no_rows,
+            0,
+            0,
+            1.0,
+            self._chow_liu_forest,
+            objective.workspace(),
         )
 
     def run(self, watch: Watch, threads: int) -> None:
@@ -116,7 +126,9 @@ class GibbsSampler:
             columns = self._columns._replace(base_scores=self._base_scores(state, uniform))
             problem = objective.problem._replace(columns=columns)
             at = seed, generation, self._temperature
-            found = gibbs_sweep(problem, state, order, *at, self._forest, objective.workspace())
+            found = gibbs_sweep(
+                problem, state, order, *at, self._chow_liu_forest, objective.workspace()
+            )
             return int(found[1])
 
         with ThreadPoolExecutor(min(threads, CHAINS)) as pool:
@@ -135,14 +147,11 @@ class GibbsSampler:
     def answers(self, workload: Workload) -> Shares:
         """The mean answers to other queries, as shares."""
         values = np.concatenate([state.values for state in self._samples])
-        found = []
-        for family in workload.families:
-            counts = family.start()
-            family.count(values, counts)
-            found.append(family.finish(counts) / len(values))
-        return np.concatenate(found)
+        counts = RunningCounts(workload)
+        counts.add(values)
+        return np.asarray(counts.finish() / len(values))
 
-    def forest(self) -> ChowLiuForest:
+    def chow_liu_forest(self) -> ChowLiuForest:
         """The Chow–Liu forest of the tables that the means are taken of."""
         atoms = np.concatenate([state.atoms for state in self._samples])
         sizes = np.diff(self._columns.starts)

@@ -1,4 +1,4 @@
-"""The genetic search: noisy answers in, a synthetic table that answers alike out."""
+"""The genetic search for a synthetic table that answers as was measured."""
 
 from private_gsd.projection.genetic.config import GeneticSearch
 from private_gsd.projection.genetic.evolve import Evolution, evolve, prepare

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from private_gsd.errors import ProjectionError
-from private_gsd.kernels.algorithm_1 import Candidates, Elites, generations, set_elite
+from private_gsd.kernels.algorithm_1 import Elites, Offspring, generations, set_elite
 from private_gsd.kernels.streams import begin_stream
 from private_gsd.projection.watch import Slices
 
@@ -56,7 +56,7 @@ class Algorithm1:
         begin_stream(seed, _GENERATIONS, 0, self._workspace.stream)
         size = config.mutations + config.crossovers
         rate = max(config.mutation_rate, config.crossover_rate)
-        self._candidates = Candidates(
+        self._offspring = Offspring(
             rows=np.zeros((size, rate), dtype=np.int64),
             columns=np.zeros((size, rate), dtype=np.int64),
             values=np.zeros((size, rate)),
@@ -124,7 +124,7 @@ class Algorithm1:
             self.objective.problem,
             state,
             elites,
-            self._candidates,
+            self._offspring,
             self._config.mutations,
             self._config.mutation_rate,
             self._config.crossover_rate,

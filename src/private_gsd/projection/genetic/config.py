@@ -176,20 +176,20 @@ class GeneticSearch(Projector):
             **{"weights": "equal", "denoise": False, **others},
         )
 
-    def rows_of(self, asked: int | None) -> int:
+    def rows_of(self, wanted: int | None) -> int:
         """The number of rows of a table: that of the settings, or else what the caller asks for.
 
         Args:
-            asked: The number that the caller asks for; None for 2,000 where the settings have none.
+            wanted: The number that the caller asks for; 2,000 where neither gives one.
         """
-        if asked is not None:
-            asked = whole_number("rows", asked, 1, MOST_ROWS)
-            if self.rows is not None and self.rows != asked:
+        if wanted is not None:
+            wanted = whole_number("rows", wanted, 1, MOST_ROWS)
+            if self.rows is not None and self.rows != wanted:
                 raise ProjectionError(
-                    f"the genetic search is set to {self.rows:,} rows, and {asked:,} rows are "
+                    f"the genetic search is set to {self.rows:,} rows, and {wanted:,} rows are "
                     "wanted; give one of the two numbers"
                 )
-        rows = self.rows or asked or DEFAULT_ROWS
+        rows = self.rows or wanted or DEFAULT_ROWS
         if self.islands is not None:
             whole_number("islands", self.islands, 1, rows)
         return rows
