@@ -130,5 +130,5 @@ def test_names_that_are_not_utf8(release: Path) -> None:
     run_alone("resume", name, "--json", cwd=release)
     run_alone("report", name, "-o", page, cwd=release)
     run_alone("sample", name, "-o", rows, cwd=release)
-    assert "Release rel\ufffd" in (release / page).read_text()
+    assert "Release report of rel\ufffd" in (release / page).read_text()
     assert (release / rows).exists()

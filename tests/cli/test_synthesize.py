@@ -199,7 +199,7 @@ def test_adaptive(folder: Path) -> None:
         ([*QUICK, "-o", "o.csv", "--epsilon", "1e300"], 8, "over the bound of rho = 1000"),
         ([*QUICK, "-o", "o.csv", "--epsilon", "1e-300"], 8, "epsilon must be at least 1e-09"),
         ([*QUICK, "-o", "no/where.csv"], 1, "no/where.csv: there is no folder no"),
-        ([*QUICK], 2, "name an --output, or a --release folder"),
+        ([*QUICK], 2, "name an --output file, or a --release folder"),
         ([*QUICK[:1], "--schema", "no.toml", "--epsilon", "1", "-o", "o.csv"], 3, "no.toml"),
     ],
 )
@@ -287,8 +287,8 @@ def test_all_that_is_known_is_used_and_recorded(folder: Path) -> None:
     schema = Schema(Schema.read(folder / "schema.toml").columns, [rule])
     schema.write(folder / "schema.toml")
     (folder / "counts.csv").write_text("condition,count\nsex = 'male',200\n")
-    marginals = [(["sex"], [400, 200], 3.0)]
-    Measurements.from_marginals(schema, 600, marginals, private=True).save(folder / "external")
+    marginals = [(["sex"], [300, 200], 3.0)]
+    Measurements.from_marginals(schema, 500, marginals, private=True).save(folder / "external")
     out, _ = run(
         *("synthesize", *QUICK, "--workload", "categorical:2", "--workload", "tree:2"),
         *("--public-counts", "counts.csv", "--derived-statistic", "median(age)"),
