@@ -117,8 +117,7 @@ class Conjunctions(SingleQueries):
 
     @cached_property
     def _order(self) -> NDArray[np.int64]:
-        # Queries on the same columns with thresholds close to each other read the same bitmaps:
-        # 200,000 of them took 1.7 s in this order and 2.6 s in their own.
+        # Queries on the same columns with thresholds close to each other read the same bitmaps.
         return np.lexsort((self.thresholds[:, 0], *self.numbers.T))
 
     @cached_property

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from private_gsd.workloads.features import Feature
     from private_gsd.workloads.marginals import Marginal
 
-# Sets of columns are counted together up to tables of this size. All pairs of 17 columns and a
-# million rows take 0.18 s alone, 0.08 s up to 1,024 cells, and 0.07 s from 4,096 cells on.
+# Sets of columns are counted together up to tables of this size.
 JOINT_CELLS = 4096
 COVER_TRIES = 4_000_000
 
