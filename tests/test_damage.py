@@ -467,10 +467,10 @@ def test_bombs_in_a_release(bombs: dict[str, bytes], tmp_path: Path) -> None:
     half = made(tmp_path / "two", 0, complete=False)
     for shape in ((GIGABYTE,), (2**40, 2**40)):
         content = header(shape) + bytes(8)
-        folder = RunFolder(half)
-        (half / "table-1.npy").write_bytes(folder._mark(1, content) + content)
+        run = RunFolder(half)
+        (half / "table-1.npy").write_bytes(run._mark(1, content) + content)
         with little_memory(), pytest.raises(ReleaseError, match="another size"):
-            folder.table(1)
+            run.table(1)
 
 
 def test_synthetic_tables_that_unpack_to_gigabytes(tmp_path: Path) -> None:
