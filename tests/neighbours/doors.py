@@ -184,7 +184,7 @@ def python(kind: Kind, visit: Visit, **settings: Any) -> Any:
 
 def plan(visit: Visit, **settings: Any) -> Any:
     """What would be measured."""
-    terms = {name: value for name, value in visit.settings.items() if name != "on_invalid"}
+    terms = {name: value for name, value in visit.settings.items() if name in fitting.TERMS}
     synth = fitting.synthesizer(SCHEMA, 1.0, **{**SETTINGS, **terms, **settings})
 
     def planned() -> Any:
@@ -225,12 +225,14 @@ def external(visit: Visit) -> Any:
 def smartnoise(visit: Visit) -> Any:
     """SmartNoise's calls."""
     created(visit)
-    settings = {"ledger": visit.folder / "ledger.db", **SETTINGS, **visit.settings}
-    adapter = GsdSynthesizer(1.0, schema=SCHEMA, **settings)
+    terms = {name: value for name, value in visit.settings.items() if name in fitting.TERMS}
+    adapter = GsdSynthesizer(1.0, schema=SCHEMA, **SETTINGS, **terms)
     frame = adapter.fit_sample(
         KINDS["pandas"](visit.rows, visit.place),
         categorical_columns=["city", "member"],
         continuous_columns=["age"],
+        ledger=visit.folder / "ledger.db",
+        on_invalid=visit.settings.get("on_invalid", "error"),
     )
     return [frame, adapter.sample(5), repr(adapter), adapter.synthesizer.release_]
 
@@ -238,8 +240,8 @@ def smartnoise(visit: Visit) -> Any:
 def sweep(visit: Visit) -> Any:
     """Many releases of one set of counts."""
     created(visit, "zcdp")
-    on_invalid = visit.settings.get("on_invalid", "error")
-    runs = gsd.Sweep(SCHEMA, typed_pandas(visit), SPECS, delta=1e-6, on_invalid=on_invalid)
+    given = {"delta": 1e-6, **visit.settings}
+    runs = gsd.Sweep(SCHEMA, typed_pandas(visit), SPECS, **given)
     settings: list[dict[str, Any]] = [
         {"rows": 25, "projector": fitting.QUICK},
         {"rows": 25, "projector": fitting.QUICK, "mechanism": gsd.Adaptive(epochs=2)},
