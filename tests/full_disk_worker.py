@@ -11,13 +11,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from private_gsd import Synthesizer, datasets
+from private_gsd import Adaptive, Synthesizer
 from private_gsd.errors import GsdError
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.runs.release import Release
-
-SCHEMA = datasets.census_schema().select(["sex", "age", "marital", "citizen", "tenure"])
-TABLE = datasets.census(800, seed=2).select(SCHEMA.names)
+from tests.fitting import QUICK, SCHEMA, TABLE
 
 
 def mount(folder: Path, pages: int | None, *words: str) -> None:
@@ -31,17 +29,18 @@ def fit(disk: Path) -> Synthesizer:
         SCHEMA,
         epsilon=1.0,
         workload=["categorical:2", "tree:2:3"],
-        mechanism="adaptive",
-        epochs=2,
+        mechanism=Adaptive(epochs=2),
         rows=200,
         threads=1,
-        projector="gsd:denoise=false",  # only the disk matters, and this is ten times as fast
-        insecure_noise_seed=5,
+        projector=QUICK,  # only the disk matters
+    )
+    return synth.fit(
+        TABLE,
         release=disk / "release",
         ledger=disk / "ledger.db",
         create_ledger=True,
+        insecure_noise_seed=5,
     )
-    return synth.fit(TABLE)
 
 
 def outcome(disk: Path) -> list[object]:

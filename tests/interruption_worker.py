@@ -14,13 +14,14 @@ import sys
 import time
 from pathlib import Path
 
-from tests.test_interruptions import TABLE, charges, synthesizer
+from tests.fitting import QUICK
+from tests.test_interruptions import charges, fit_adaptively
 
 EPOCHS = 6
 
 
 def fit(folder: Path) -> None:
-    synthesizer(folder, "gsd:denoise=false", EPOCHS).fit(TABLE)
+    fit_adaptively(folder, QUICK, EPOCHS)
 
 
 def known(folder: Path) -> int:

@@ -64,6 +64,10 @@ SETTINGS: dict[str, Any] = {
 UNPUBLISHED = ("run.json", "table-0.npy", "table-1.npy")
 
 
+# What may be missing, each with a result of its own.
+LOSABLE = ("synthetic.parquet", "release.json", "table-0.npy", "table-1.npy")
+
+
 class Killed(BaseException):
     """What a killed process would have done."""
 
@@ -177,7 +181,7 @@ def test_no_damage_is_silent(pair: tuple[bool, Path, Path], tmp_path: Path) -> N
         else:
             assert name in ("schema.toml", "workload.json", "workload.npz")
         for what, content in bad.items():
-            if content is None and name in ("synthetic.parquet", "release.json", "table-1.npy"):
+            if content is None and name in LOSABLE:
                 continue  # below
             with restored(folder, tmp_path / "backup"):
                 path.unlink()
@@ -200,10 +204,20 @@ def test_what_is_lost_is_told(pair: tuple[bool, Path, Path], tmp_path: Path) -> 
         (folder / "release.json").unlink()
         with pytest.raises(ReleaseError, match="holds no release"):
             Release.load(folder)
-    if not complete:  # a table is made again, of the measurements
-        with restored(folder, tmp_path / "backup"):
+    if not complete:
+        with restored(folder, tmp_path / "backup"):  # made again, of the measurements
             (folder / "table-1.npy").unlink()
             used(folder)
+            expected = Release.load(folder).synthetic
+        with restored(folder, tmp_path / "backup"):  # a later one is there
+            (folder / "table-0.npy").unlink()
+            used(folder)
+            assert Release.load(folder).synthetic.equals(expected)
+        with restored(folder, tmp_path / "backup"):
+            (folder / "table-0.npy").unlink()
+            (folder / "table-1.npy").unlink()
+            with pytest.raises(MeasurementError, match="table 0 of the run is gone"):
+                used(folder)
     else:
         with restored(folder, tmp_path / "backup"):
             (folder / "synthetic.parquet").unlink()

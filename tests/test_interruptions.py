@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from private_gsd import Release, Sweep, Synthesizer, datasets
+from private_gsd import Adaptive, Sweep, Synthesizer, datasets
 from private_gsd.counting.exact import exact_counts
 from private_gsd.measurements.measurements import measure
 from private_gsd.privacy.accountant import LocalAccountant
@@ -26,7 +24,9 @@ from private_gsd.projection.genetic.coordinate_search import CoordinateSearch
 from private_gsd.projection.genetic.evolve import evolve
 from private_gsd.projection.genetic.function_search import FunctionSearch
 from private_gsd.projection.watch import Watch
+from private_gsd.runs.run_folder import RunFolder
 from private_gsd.workloads import Workload, categorical_marginals, functions
+from tests.fitting import QUICK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ SCHEMA = datasets.census_schema().select(["sex", "marital", "tenure", "citizen"]
 TABLE = datasets.census(1000, seed=3).select(SCHEMA.names)
 # Few steps: only where they end matters.
 PROJECTORS = (
-    "gsd",
+    QUICK,
     "rap:iterations=4,mixtures=20",
     "rap++:iterations=4,temperatures=2,points=20",
     "gem:iterations=4,mixtures=20",
@@ -46,21 +46,22 @@ PROJECTORS = (
 
 
 def press() -> None:
-    """Ctrl-C, and the time that Python needs to hear it."""
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(0.001)
+    """Ctrl-C, as this thread gets it: when this returns, Python has heard."""
+    signal.raise_signal(signal.SIGINT)
 
 
-def synthesizer(folder: Path, projector: str, epochs: int = 2) -> Synthesizer:
-    return Synthesizer(
+def fit_adaptively(folder: Path, projector: str, epochs: int = 2) -> None:
+    synth = Synthesizer(
         SCHEMA,
         1.0,
         workload=["categorical:2"],
-        mechanism="adaptive",
-        epochs=epochs,
+        mechanism=Adaptive(epochs=epochs),
         rows=50,
         threads=1,
         projector=projector,
+    )
+    synth.fit(
+        TABLE,
         insecure_noise_seed=1,
         release=folder / "release",
         ledger=folder / "ledger.db",
@@ -74,7 +75,7 @@ def charges(folder: Path) -> list[str]:
 
 
 def at_the_end(monkeypatch: pytest.MonkeyPatch, projector: str) -> None:
-    """Press Ctrl-C when a search has looked for the last time, and still listens."""
+    """Press Ctrl-C when a search has checked for the last time, and still listens."""
     if projector.startswith("gsd"):
         real = CoordinateSearch.run
 
@@ -87,24 +88,24 @@ def at_the_end(monkeypatch: pytest.MonkeyPatch, projector: str) -> None:
         return
     # The others report after each of a known number of steps, and the last report is the last look.
     calls: list[int] = []
-    look = Watch.look
+    check = Watch.check
 
     def counted(self: Watch) -> None:
-        look(self)
+        check(self)
         calls.append(1)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Watch, "look", counted)
+        patch.setattr(Watch, "check", counted)
         evolve_once(projector)
     last = len(calls)
 
     def pressed(self: Watch) -> None:
-        look(self)
+        check(self)
         calls.append(1)
         if len(calls) == 2 * last:
             press()
 
-    monkeypatch.setattr(Watch, "look", pressed)
+    monkeypatch.setattr(Watch, "check", pressed)
 
 
 def evolve_once(projector: str) -> Any:
@@ -132,7 +133,7 @@ def test_after_the_last_look_of_a_search(
     """An adaptive run ends in its first epoch, pays for no other, and resumes."""
     at_the_end(monkeypatch, projector)
     with pytest.raises(KeyboardInterrupt):
-        synthesizer(tmp_path, projector).fit(TABLE)
+        fit_adaptively(tmp_path, projector)
     assert charges(tmp_path) == ["epoch 1: select", "epoch 1: measure"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     monkeypatch.undo()
@@ -218,23 +219,23 @@ def test_where_python_drops_exceptions(tmp_path: Path, monkeypatch: pytest.Monke
         def __del__(self) -> None:
             press()
 
-    real = Release.keep_table
+    real = RunFolder.save_table
 
-    def keep(self: Release, epoch: int, table: Any) -> None:
-        real(self, epoch, table)
+    def save(self: RunFolder, number: int, table: Any) -> None:
+        real(self, number, table)
         Doomed()
 
-    monkeypatch.setattr(Release, "keep_table", keep)
+    monkeypatch.setattr(RunFolder, "save_table", save)
     with pytest.raises(KeyboardInterrupt):
-        synthesizer(tmp_path, "gsd", epochs=3).fit(TABLE)
+        fit_adaptively(tmp_path, QUICK, epochs=3)
     assert charges(tmp_path) == ["epoch 1: select", "epoch 1: measure"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_sweep_pays_for_no_other_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at_the_end(monkeypatch, "gsd")
+    at_the_end(monkeypatch, QUICK)
     sweep = Sweep(SCHEMA, TABLE, ["categorical:2"])
-    settings: list[dict[str, Any]] = [{"rows": 50, "denoise": False}]
+    settings: list[dict[str, Any]] = [{"rows": 50, "projector": QUICK}]
     with Ledger(tmp_path / "ledger.db", create=True) as ledger:
         ledger.add_dataset("table", RhoBudget.from_epsilon(9.0, sweep.delta))
         with pytest.raises(KeyboardInterrupt):

@@ -25,17 +25,20 @@ if TYPE_CHECKING:
     from private_gsd.errors import LedgerError as LedgerError
     from private_gsd.errors import MeasurementError as MeasurementError
     from private_gsd.errors import MissingExtraError as MissingExtraError
+    from private_gsd.errors import NotCommittedError as NotCommittedError
     from private_gsd.errors import NotFittedError as NotFittedError
     from private_gsd.errors import ProjectionError as ProjectionError
     from private_gsd.errors import ReleaseError as ReleaseError
     from private_gsd.errors import SchemaError as SchemaError
     from private_gsd.errors import SourceError as SourceError
+    from private_gsd.errors import UnreadableError as UnreadableError
     from private_gsd.errors import WorkloadError as WorkloadError
     from private_gsd.evaluation import Evaluation as Evaluation
     from private_gsd.evaluation import evaluate as evaluate
     from private_gsd.evaluation import write_report as write_report
     from private_gsd.measurements.knowledge import Knowledge as Knowledge
     from private_gsd.measurements.measurements import Measurements as Measurements
+    from private_gsd.measurements.measurements import measure as measure
     from private_gsd.mechanisms import AIM as AIM
     from private_gsd.mechanisms import MST as MST
     from private_gsd.mechanisms import Adaptive as Adaptive
@@ -43,8 +46,16 @@ if TYPE_CHECKING:
     from private_gsd.mechanisms import Layered as Layered
     from private_gsd.mechanisms import Mechanism as Mechanism
     from private_gsd.mechanisms import OneShot as OneShot
+    from private_gsd.privacy.accountant import LedgerAccountant as LedgerAccountant
+    from private_gsd.privacy.accountant import LocalAccountant as LocalAccountant
+    from private_gsd.privacy.allocation import allocate as allocate
     from private_gsd.privacy.budget import Budget as Budget
+    from private_gsd.privacy.budget import RhoBudget as RhoBudget
+    from private_gsd.privacy.budget import default_delta as default_delta
+    from private_gsd.privacy.budget import epsilon_of as epsilon_of
     from private_gsd.privacy.ledger import Ledger as Ledger
+    from private_gsd.privacy.noise import SecureNoise as SecureNoise
+    from private_gsd.privacy.tradeoff import largest_powers as largest_powers
     from private_gsd.privacy.uncounted import UncountedWarning as UncountedWarning
     from private_gsd.projection import Projector as Projector
     from private_gsd.projection.baselines import GEM as GEM
@@ -63,6 +74,7 @@ if TYPE_CHECKING:
     from private_gsd.schema import Real as Real
     from private_gsd.schema import Schema as Schema
     from private_gsd.synthesis.sampling import FewAlikeWarning as FewAlikeWarning
+    from private_gsd.synthesis.smartnoise import GsdSynthesizer as GsdSynthesizer
     from private_gsd.synthesis.sweep import Sweep as Sweep
     from private_gsd.synthesis.synthesizer import Synthesizer as Synthesizer
     from private_gsd.workloads.marginal_constructors import SkippedWarning as SkippedWarning
@@ -79,14 +91,19 @@ _NAMES = {
         "data.sources": "LeftOutWarning PostgresQuery Source open_source",
         "errors": (
             "BudgetError DataError GsdError LedgerError MeasurementError MissingExtraError "
-            "NotFittedError ProjectionError ReleaseError SchemaError SourceError WorkloadError"
+            "NotCommittedError NotFittedError ProjectionError ReleaseError SchemaError SourceError "
+            "UnreadableError WorkloadError"
         ),
         "evaluation": "Evaluation evaluate write_report",
         "measurements.knowledge": "Knowledge",
-        "measurements.measurements": "Measurements",
+        "measurements.measurements": "Measurements measure",
         "mechanisms": "AIM MST Adaptive EndedEarlyWarning Layered Mechanism OneShot",
-        "privacy.budget": "Budget",
+        "privacy.accountant": "LedgerAccountant LocalAccountant",
+        "privacy.allocation": "allocate",
+        "privacy.budget": "Budget RhoBudget default_delta epsilon_of",
         "privacy.ledger": "Ledger",
+        "privacy.noise": "SecureNoise",
+        "privacy.tradeoff": "largest_powers",
         "privacy.uncounted": "UncountedWarning",
         "projection": "Projector",
         "projection.baselines": "GEM PGM RAP RAPPlusPlus",
@@ -94,6 +111,7 @@ _NAMES = {
         "runs.release": "Release",
         "schema": "Boolean Categorical Column Date Datetime Integer Real Schema",
         "synthesis.sampling": "FewAlikeWarning",
+        "synthesis.smartnoise": "GsdSynthesizer",
         "synthesis.sweep": "Sweep",
         "synthesis.synthesizer": "Synthesizer",
         "workloads.marginal_constructors": "SkippedWarning",

@@ -140,6 +140,15 @@ class NotFittedError(ReleaseError, AttributeError):
     """A synthesizer has made no release yet."""
 
 
+# Users find all of them in ``private_gsd``, and tracebacks say so.
+for _each in (
+    *(GsdError, SchemaError, SourceError, UnreadableError, DataError, MissingExtraError),
+    *(WorkloadError, BudgetError, LedgerError, NotCommittedError, MeasurementError),
+    *(ProjectionError, ReleaseError, NotFittedError),
+):
+    _each.__module__ = "private_gsd"
+
+
 def require(module: str, *, what: str, extra: str) -> Any:
     """Import an optional module, or say how to install it.
 

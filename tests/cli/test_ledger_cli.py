@@ -204,17 +204,3 @@ def test_show_where_nothing_can_be_written(folder: Path) -> None:
     assert created.returncode == 9
     assert "error: ledger.db: it is read-only" in created.stderr
     assert [entry.name for entry in folder.iterdir()] == ["ledger.db"]
-
-
-def test_a_reservation_is_cancelled(tmp_path: Path) -> None:
-    with Ledger(tmp_path / "l.db", create=True) as ledger:
-        ledger.add_dataset("table", RhoBudget.from_epsilon(1.0, 1e-6))
-        Reservation(ledger, "table", "abc", "me").reserve(10**6)
-    out, _ = run("ledger", "show", "l.db", cwd=tmp_path)
-    assert "reserved" in out
-    assert "abc" in out
-    out, _ = run("ledger", "cancel", "l.db", "abc", "--dataset", "table", cwd=tmp_path)
-    assert "reserved for run 'abc' is cancelled" in out
-    out, _ = run("ledger", "show", "l.db", cwd=tmp_path)
-    assert "reserved" not in out
-    run("ledger", "cancel", "l.db", "abcd", "--dataset", "table", cwd=tmp_path, code=9)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from private_gsd import workloads
 from private_gsd.counting.exact import count
 from private_gsd.kernels import edits
-from private_gsd.kernels.batches import make_edits, score_edits
+from private_gsd.kernels.batches import score_edits
 from private_gsd.kernels.cells import fill_atoms
 from private_gsd.kernels.compiling import kernel
 from private_gsd.kernels.edits import Problem, State, Workspace
@@ -22,6 +22,7 @@ from private_gsd.kernels.marginals import fill_residuals
 from private_gsd.kernels.predicates import prepare_valued, score_valued
 from private_gsd.projection.domain import random_table
 from private_gsd.projection.objective import Objective
+from tests.kernels.making import make_edits
 from tests.projection.families import FAMILIES, begun, measured
 from tests.strategies import encoded_values, examples, sql_workloads
 

@@ -193,7 +193,7 @@ def _full(descriptor: int) -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_outside_evidence() -> None:
+def test_external_measurements() -> None:
     theirs = Measurements.from_marginals(
         SCHEMA,
         3000,
@@ -207,7 +207,7 @@ def test_outside_evidence() -> None:
     assert joined.workload.num_groups == 3
     with pytest.raises(MeasurementError, match="sex has 2 cells, not 3"):
         Measurements.from_marginals(SCHEMA, 3000, [(["sex"], [1, 2, 3], 1.0)], private=True)
-    with pytest.raises(MeasurementError, match="no evidence"):
+    with pytest.raises(MeasurementError, match="no marginals were given"):
         Measurements.from_marginals(SCHEMA, 3000, [], private=True)
     with pytest.raises(MeasurementError, match="scales positive"):
         Measurements.from_marginals(SCHEMA, 3000, [(["sex"], [1, 2], 0.0)], private=True)

@@ -233,10 +233,12 @@ def test_a_stated_budget_checks_itself(settings: dict[str, Any], message: str) -
     ("saved", "message"),
     [
         ({}, "a budget needs an epsilon"),
+        (None, "a budget must be a mapping with an epsilon, not None"),
+        ([1.0], "a budget must be a mapping with an epsilon, not [1.0]"),
         ({"epsilon": 1, "dleta": 1e-9}, "a budget has no 'dleta' (did you mean 'delta'?)"),
     ],
 )
-def test_a_budget_is_not_read_from_something_else(saved: dict[str, Any], message: str) -> None:
+def test_a_budget_is_not_read_from_something_else(saved: Any, message: str) -> None:
     with pytest.raises(BudgetError) as error:
         Budget.from_dict(saved)
     assert message in str(error.value)

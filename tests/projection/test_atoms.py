@@ -7,7 +7,7 @@ import numpy as np
 from private_gsd import Integer, Schema, workloads
 from private_gsd.counting.exact import count
 from private_gsd.projection.atoms import Atoms
-from private_gsd.workloads.layout import tables_asked
+from private_gsd.workloads.layout import marginal_tables
 from tests.projection.baselines.known import SCHEMA, table
 
 WORKLOAD = (
@@ -16,7 +16,7 @@ WORKLOAD = (
     + workloads.tree_marginals(SCHEMA, 2, 3)
     + workloads.range_marginals(SCHEMA, {"age": [(0, 1), (1, 4)], "income": [(100, 250)]})
 )
-TABLES = tables_asked(WORKLOAD)
+TABLES = marginal_tables(WORKLOAD)
 ATOMS = Atoms.of(SCHEMA, TABLES)
 
 
@@ -61,7 +61,7 @@ def test_drawn_values_are_of_the_schema() -> None:
 def test_pieces_without_a_value_are_no_atoms() -> None:
     schema = Schema([Integer("n", lower=0, upper=2), Integer("free", lower=0, upper=9)])
     cut = workloads.tree_marginals(schema, 1, 2, sets=[["n"]])
-    atoms = Atoms.of(schema, tables_asked(cut))
+    atoms = Atoms.of(schema, marginal_tables(cut))
     assert len(atoms.cuts[0]) == 3  # four pieces for three numbers
     assert atoms.sizes == [3, 1]
     values = atoms.draw(np.array([[0, 0], [1, 0], [2, 0]] * 30), np.random.default_rng(0))

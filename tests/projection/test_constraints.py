@@ -22,7 +22,8 @@ from private_gsd.projection.objective import Objective
 from private_gsd.projection.watch import Watch
 from private_gsd.sql.rules import rules_of
 from private_gsd.workloads import Workload
-from tests.sql.test_rules import WARD, rows_of, ruled
+from tests.sql.people import rows_of
+from tests.sql.test_rules import WARD, ruled
 from tests.workloads.random_sql import predicates_of
 
 pytestmark = pytest.mark.worker("large")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from private_gsd.projection.domain import columns_of, random_table
 from private_gsd.schema import Boolean, Categorical, Date, Datetime, Integer, Real, Schema
 
 SCHEMA = Schema(
@@ -18,3 +21,10 @@ SCHEMA = Schema(
         Datetime("seen", lower="2020-01-01T00:00:00", upper="2024-12-31T00:00:00", nullable=True),  # type: ignore[arg-type]
     ]
 )
+
+
+def rows_of(
+    schema: Schema, rows: int, seed: int
+) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """Random encoded rows of a schema."""
+    return random_table(columns_of(schema, [np.empty(0)] * len(schema)), rows, seed)

@@ -11,26 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from private_gsd import Categorical, Date, Datetime, Integer, Real, Schema
-from private_gsd.counting.exact import count
 from private_gsd.errors import SchemaError
 from private_gsd.projection.constraints import Pool
-from private_gsd.projection.domain import columns_of, random_table
 from private_gsd.schema import Column
-from private_gsd.sql import expressions
 from private_gsd.sql.evaluating import truth_of
-from private_gsd.sql.expressions import TRUE
-from private_gsd.sql.narrowing import ALL, narrowed, passing, wanted
 from private_gsd.sql.parsing import parse_predicate
-from private_gsd.sql.regions import Region
 from private_gsd.sql.rules import UndecidedError, check_rules, rules_of
-from private_gsd.workloads import predicates
 from private_gsd.workloads.programs import cut_columns
-from tests.sql.people import SCHEMA
+from tests.sql.people import SCHEMA, rows_of
 from tests.workloads.random_sql import predicates_of
 
 pytestmark = pytest.mark.worker("large")
 
-SETS = [frozenset(each) for each in ({0}, {1}, {2}, {0, 1}, {1, 2}, {0, 2})]
+
 WARD = Schema(
     [
         Integer("age", lower=0, upper=120),
@@ -48,62 +41,6 @@ WARD = Schema(
 
 def ruled(*rules: str) -> Schema:
     return Schema(WARD.columns, rules)
-
-
-def rows_of(
-    schema: Schema, rows: int, seed: int
-) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    return random_table(columns_of(schema, [np.empty(0)] * len(schema)), rows, seed)
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_truth_of_is_what_the_kernels_count(seed: int) -> None:
-    texts = predicates_of(SCHEMA, 150, seed, compared=0.3)
-    rows = rows_of(SCHEMA, 60, seed)
-    truths = [parse_predicate(SCHEMA, text) for text in texts]
-    slow = [sum(truth_of(truth, row) == TRUE for row in rows.tolist()) for truth in truths]
-    assert count(predicates(SCHEMA, texts), np.asfortranarray(rows)).tolist() == slow
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_what_narrowing_takes_away_cannot_meet_the_condition(seed: int) -> None:
-    """For every set of truth values: rows that have one of them lie in what is left."""
-    rows = rows_of(SCHEMA, 40, seed).tolist()
-    whole = {place: Region.of(column) for place, column in enumerate(SCHEMA)}
-    taken = 0
-    for text in predicates_of(SCHEMA, 120, seed, compared=0.4):
-        truth = parse_predicate(SCHEMA, text)
-        for values in SETS:
-            condition = wanted(truth, values)
-            left = narrowed([condition], whole)
-            taken += left != whole
-            for row in rows:
-                if truth_of(truth, row) in values:
-                    assert truth_of(condition, row) == TRUE, (text, values, row)
-                    assert left is not None
-                    for place, value in enumerate(row):
-                        assert _holds(left[place], value), (text, values, place, value)
-    assert taken > 100  # it does take something away
-
-
-def _holds(region: Region, value: float) -> bool:
-    if np.isnan(value):
-        return region.null
-    return any(low <= value <= high for low, high in region.pieces)
-
-
-def test_everything_wanted_is_everything() -> None:
-    assert wanted(parse_predicate(SCHEMA, "age < 3"), ALL).truth == TRUE  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_a_rule_is_kept_where_it_is_not_false(seed: int) -> None:
-    rows = rows_of(SCHEMA, 40, seed).tolist()
-    for text in predicates_of(SCHEMA, 100, seed, compared=0.3):
-        truth = parse_predicate(SCHEMA, text)
-        kept = passing(truth)
-        for row in rows:
-            assert (truth_of(kept, row) == TRUE) == (truth_of(truth, row) >= 1), (text, row)
 
 
 @given(st.integers(0, 2**32), st.integers(1, 3))
@@ -192,29 +129,9 @@ def test_columns_that_rules_tie_together_are_blocks() -> None:
     assert sorted(rules.blocks) == [(0, 2, 3, 4), (5,), (7, 8)]
 
 
-def test_regions_are_halved_without_loss() -> None:
-    whole = Region(((0.0, 5.0), (9.0, 9.0)), null=True, grid=1.0)
-    left = [whole]
-    singles = []
-    while left:
-        region = left.pop()
-        if region.single:
-            singles.append(region)
-        else:
-            left += region.halves()
-    numbers = sorted(region.hull[0] for region in singles if not region.null)
-    assert numbers == [0, 1, 2, 3, 4, 5, 9]
-    assert sum(region.null for region in singles) == 1
-
-
-def test_a_region_meets_a_test_as_rows_do() -> None:
-    test = expressions.Test(0, (2, 0, 2), 0, (0.25, 0.3))
-    region = Region(((0.0, 1.0),), null=True, grid=100.0).meet(test)
-    assert region.pieces == ((0.0, 0.24), (0.3, 1.0))
-    assert not region.null
-
-
 YEARS: dict[str, Any] = {"lower": "2020-01-01", "upper": "2024-01-01"}
+
+
 EXACT: dict[str, tuple[list[Column], str]] = {
     "sum of reals": ([Real("a", lower=0, upper=10), Real("b", lower=0, upper=20)], "c = a + b"),
     "equal reals": ([Real("a", lower=0, upper=30)], "c = a"),

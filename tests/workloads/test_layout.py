@@ -7,7 +7,7 @@ import pytest
 from private_gsd import Boolean, Integer, Schema, workloads
 from private_gsd.errors import WorkloadError
 from private_gsd.workloads import Functions
-from private_gsd.workloads.layout import QueryLayout, tables_asked
+from private_gsd.workloads.layout import QueryLayout, marginal_tables
 
 SCHEMA = Schema([Boolean("a"), Boolean("b"), Integer("age", lower=0, upper=99)])
 OLD = workloads.functions(SCHEMA, {"old": lambda rows: rows["age"] > 60})
@@ -36,7 +36,7 @@ def test_queries_have_their_numbers_in_the_workload() -> None:
     assert [(each.query, each.size) for each in layout.halfspaces] == [(9, 2)]
     assert [query for query, _ in layout.conditions] == [11, 12, 13]
     assert layout.size == workload.size == 20
-    assert tables_asked(workload) == layout.tables
+    assert marginal_tables(workload) == layout.tables
     assert len(layout.kinds) == 6
     assert QueryLayout.of(OLD.families).kinds == {"functions"}
 

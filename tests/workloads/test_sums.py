@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from private_gsd import GeneticSearch, Measurements, datasets, evolve, workloads
 from private_gsd.counting.exact import count, exact_counts
 from private_gsd.errors import BudgetError, WorkloadError
-from private_gsd.kernels.batches import make_edits, score_edits
+from private_gsd.kernels.batches import score_edits
 from private_gsd.mechanisms import Adaptive, OneShot, Task
 from private_gsd.mechanisms.base import noise_scales
 from private_gsd.privacy.budget import RhoBudget
@@ -23,8 +23,8 @@ from private_gsd.workloads import Sums, Workload, sums
 from private_gsd.workloads.serialisation import dump_workload, load_workload
 from private_gsd.workloads.specs import workload_of
 from private_gsd.workloads.sums import STEPS, Part
-from tests.sql.people import SCHEMA
-from tests.sql.test_rules import rows_of
+from tests.kernels.making import make_edits
+from tests.sql.people import SCHEMA, rows_of
 from tests.workloads.random_sql import predicates_of
 
 pytestmark = pytest.mark.worker("large")
@@ -101,23 +101,10 @@ def test_edits_of_sums_are_scored_exactly() -> None:
         before = objective.loss(state)
         delta = np.zeros((1, 1))
         here = np.array([row])
-        score_edits(
-            objective.problem,
-            state,
-            here,
-            column,
-            np.array([[value]]),
-            delta,
-            objective.workspace(),
-        )
-        change = make_edits(
-            objective.problem,
-            state,
-            here,
-            np.array([column]),
-            np.array([value]),
-            objective.workspace(),
-        )
+        problem, workspace = objective.problem, objective.workspace()
+        score_edits(problem, state, here, column, np.array([[value]]), delta, workspace)
+        columns, values = np.array([column]), np.array([value])
+        change = make_edits(problem, state, here, columns, values, workspace)
         assert change == pytest.approx(delta[0, 0], rel=1e-9, abs=1e-6)
         np.testing.assert_array_equal(state.counts, objective.state(state.values).counts)
         assert objective.loss(state) - before == pytest.approx(change, rel=1e-6, abs=1e-3)

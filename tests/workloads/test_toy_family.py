@@ -28,16 +28,16 @@ from private_gsd import (
     exact_counts,
 )
 from private_gsd.counting.exact import count
-from private_gsd.workloads import Family, Neighbours, Workload
+from private_gsd.workloads import Family, Workload
 from private_gsd.workloads.families import FAMILIES
-from private_gsd.workloads.family import Arrays
+from private_gsd.workloads.family import Arrays, SingleQueries
 from private_gsd.workloads.specs import SPECS, Spec, workload_of
 from tests.workloads.contract import FamilyContract, Row, random_rows
 
 SCHEMA = Schema([*(Boolean(name) for name in "abcd"), Integer("age", lower=0, upper=99)])
 
 
-class Parities(Family):
+class Parities(SingleQueries):
     """How many rows have an odd number of trues among some boolean columns; a group each."""
 
     name: ClassVar[str] = "parities"
@@ -48,17 +48,14 @@ class Parities(Family):
         self.sets = [list(each) for each in sets]
 
     @property
-    def group_sizes(self) -> NDArray[np.int64]:
-        return np.ones(len(self.sets), dtype=np.int64)
+    def size(self) -> int:
+        return len(self.sets)
 
     def select(self, groups: NDArray[np.int64]) -> Family:
         return Parities(self.schema, [self.sets[group] for group in groups.tolist()])
 
     def describe(self, group: int) -> str:
         return f"parity of {', '.join(self.schema.names[place] for place in self.sets[group])}"
-
-    def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:  # noqa: ARG002
-        return np.ones(len(self.sets))
 
     def met(self, matrix: NDArray[np.float64]) -> NDArray[np.bool_]:
         odd = [matrix[:, places].sum(axis=1) % 2 == 1 for places in self.sets]

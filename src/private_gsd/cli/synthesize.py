@@ -88,5 +88,5 @@ def synthesize(
             hand_over(synth.release_, release, target, quiet, as_json)
         except BaseException:
             with suppress(NotFittedError):
-                synth.keep_folder()  # what was paid for is not thrown away
+                synth.release_.persist()  # what was paid for is not thrown away
             raise

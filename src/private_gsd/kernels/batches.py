@@ -70,16 +70,3 @@ def commit(problem, state, rows, column, candidates, answers, answered, queries,
         change += delta
         moves += 1
     return change, moves
-
-
-@kernel
-def make_edits(problem, state, rows, columns, values, workspace):  # type: ignore[no-untyped-def]
-    """Make edits one after the other, whatever their effect; returns the change of the loss."""
-    change = 0.0
-    for place in range(rows.size):
-        atom = atom_of(problem.columns, columns[place], values[place])
-        load_row(problem, state, rows[place], columns[place], workspace)
-        change += apply_edit(
-            problem, state, rows[place], columns[place], values[place], atom, workspace
-        )
-    return change

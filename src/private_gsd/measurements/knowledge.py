@@ -154,9 +154,9 @@ class KnowledgeOf:
         if self.external is not None:
             same = resized(self.external, measured.n_records)
             found = found + replace(same, neighbours=measured.neighbours)
-        derived = derive(found, self.statistics) if self.statistics else None
-        if derived is not None:
-            found = found + derived
+        statistics = derive(found, self.statistics) if self.statistics else None
+        if statistics is not None:
+            found = found + statistics
         counts = self.knowledge.public_counts
         if counts:
             sharpest = float((measured.scales / measured.workload.units).min())

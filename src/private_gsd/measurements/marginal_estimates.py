@@ -11,7 +11,7 @@ import numpy as np
 from private_gsd.schema import Discrete, Real
 from private_gsd.sql.evaluating import truth_of
 from private_gsd.sql.expressions import TRUE, Known, Test, columns_of_truth, leaves
-from private_gsd.workloads.layout import tables_asked
+from private_gsd.workloads.layout import marginal_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -128,7 +128,7 @@ def tables_of(
     measured: Measurements,
 ) -> Iterator[tuple[tuple[Feature, ...], NDArray[np.float64], float]]:
     """All tables that were measured: features, counts in their shape, scale."""
-    for table in tables_asked(measured.workload):
+    for table in marginal_tables(measured.workload):
         if not any(feature.has_gap for feature in table.features):
             scale = float(measured.scales[table.group])
             yield table.features, table.of(measured.counts), scale

@@ -68,7 +68,7 @@ class Measurements:
         counts: For every query, the noisy count of rows.
         scales: For every group, the standard deviation of the noise, in rows.
         n_records: The number of records, public or measured.
-        charges: For every group, the charge that paid for it; empty for evidence from outside.
+        charges: For every group, the charge that paid for it; empty for external measurements.
         private: Whether all noise came from a source that may be called private.
         neighbours: Which tables count as neighbours.
     """
@@ -160,7 +160,7 @@ class Measurements:
         cls,
         schema: Schema,
         n_records: int,
-        evidence: Iterable[tuple[Sequence[str], Any, float]],
+        marginals: Iterable[tuple[Sequence[str], Any, float]],
         *,
         private: bool,
         neighbours: Neighbours = "replace-one",
@@ -170,13 +170,13 @@ class Measurements:
         Args:
             schema: The public schema.
             n_records: The number of records of the table they come from.
-            evidence: For each marginal its columns (discrete ones), its noisy counts in the order
+            marginals: For each marginal its columns (discrete ones), its noisy counts in the order
                 of the columns' values (nulls last), and the standard deviation of its noise.
             private: Whether they are, which nobody checks; their guarantee is outside our ledger.
             neighbours: Which tables count as neighbours.
         """
         parts = []
-        for columns, values, sigma in evidence:
+        for columns, values, sigma in marginals:
             workload = categorical_marginals(schema, sets=[columns])
             counts = np.asarray(values, dtype=np.float64).ravel()
             if counts.size != workload.size:
@@ -187,7 +187,7 @@ class Measurements:
             scale = np.array([sigma], dtype=np.float64)
             parts.append(cls(workload, counts, scale, n_records, ("",), private, neighbours))
         if not parts:
-            raise MeasurementError("no evidence was given")
+            raise MeasurementError("no marginals were given")
         total = parts[0]
         for part in parts[1:]:
             total = total + part

@@ -160,10 +160,10 @@ def weights_of(workload: Workload, target: Workload) -> list[int]:
 
 def _moved_little(task: Task, measured: Measurements, group: int, tables: list[Table]) -> bool:
     """Whether a round moved the answers to what it measured by no more than its noise would."""
-    asked = task.workload.select([group])
-    then, now = (count(asked, each.matrix) / len(each.matrix) for each in tables)
+    queries = task.workload.select([group])
+    then, now = (count(queries, each.matrix) / len(each.matrix) for each in tables)
     moved = float(np.abs(now - then).sum()) * measured.n_records
-    return moved <= math.sqrt(2 / math.pi) * float(measured.scales[-1]) * asked.size
+    return moved <= math.sqrt(2 / math.pi) * float(measured.scales[-1]) * queries.size
 
 
 def _worth_its_noise(

@@ -15,7 +15,7 @@ from private_gsd.errors import WorkloadError
 from private_gsd.projection.atoms import Atoms
 from private_gsd.projection.denoising.chow_liu import SpanningTrees
 from private_gsd.workloads import Marginals, Workload
-from private_gsd.workloads.layout import tables_asked
+from private_gsd.workloads.layout import marginal_tables
 from private_gsd.workloads.marginals import Marginal
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def all_parts(mechanism: str, target: Workload) -> Workload:
 
 def with_pairs(workload: Workload) -> Workload:
     """The target workload, and the pairs in its marginals of more columns, where not asked."""
-    asked = set(scopes_of(workload))
+    known = set(scopes_of(workload))
     pairs: Parts = {}
     for family in workload.families:
         for group in family.marginals:
@@ -54,7 +54,7 @@ def with_pairs(workload: Workload) -> Workload:
             for table in group.tables:
                 for pair in itertools.combinations(table, 2):
                     scope = tuple(sorted(feature.position for feature in pair))
-                    if scope not in asked:
+                    if scope not in known:
                         pairs.setdefault(scope, {})[pair] = None
     if not pairs:
         return workload
@@ -81,7 +81,7 @@ def _marginals(target: Workload, parts: Parts) -> Workload:
 
 def largest_tree(workload: Workload) -> list[int]:
     """The pairs of the spanning tree with the most cells."""
-    sizes = Atoms.of(workload.schema, tables_asked(workload)).sizes
+    sizes = Atoms.of(workload.schema, marginal_tables(workload)).sizes
     scopes = scopes_of(workload)
     pairs = sorted(
         range(single_columns(workload), len(scopes)),

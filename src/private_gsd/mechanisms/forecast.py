@@ -171,10 +171,10 @@ class Forecast:
             looks += family.search_cost
         # A search fits what was measured so far: where groups are selected, few of all.
         share = min(self.plan.fitted_groups / self.workload.num_groups, 1.0)
-        visits = 20 * self.rows
+        row_sweeps = 20 * self.rows
         if any(family.marginals for family in self.workload.families):
-            visits += DENOISING_SWEEPS * self._sampled_rows
-        return 0.1 * self.epochs + visits * looks * 8e-9 * share * self.epochs
+            row_sweeps += DENOISING_SWEEPS * self._sampled_rows
+        return 0.1 * self.epochs + row_sweeps * looks * 8e-9 * share * self.epochs
 
     @property
     def _sampled_rows(self) -> int:

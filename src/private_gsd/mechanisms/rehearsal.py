@@ -39,8 +39,8 @@ def rehearse(
     """
     few = one_of_each_family(workload)
     known = None if beside is None else one_of_each_family(beside)
-    for asked in mechanism.fitted_together(few):
-        everything = asked if known is None else asked + known
+    for fitted in mechanism.fitted_together(few):
+        everything = fitted if known is None else fitted + known
         prepare(
             Measurements(
                 everything,

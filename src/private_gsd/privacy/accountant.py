@@ -63,7 +63,7 @@ class LocalAccountant:
     >>> accountant.charge(1, "gaussian", ["one more"], "replace-one")
     Traceback (most recent call last):
         ...
-    private_gsd.errors.BudgetError: a charge of rho = 2.22045e-16 exceeds what is left, rho = 0
+    private_gsd.BudgetError: a charge of rho = 2.22045e-16 exceeds what is left, rho = 0
     """
 
     budget: RhoBudget

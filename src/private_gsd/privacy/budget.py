@@ -12,6 +12,7 @@ privacy loss has one law, and the "gdp" conversion reads δ off that (see ``conv
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from numbers import Real
@@ -22,7 +23,7 @@ from private_gsd.privacy.conversions import gdp_delta, zcdp_delta
 from private_gsd.workloads.family import Neighbours
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
 Conversion = Literal["zcdp", "paper", "gdp"]
 
@@ -168,6 +169,8 @@ class Budget:
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Budget:
         """The budget that ``to_dict`` wrote."""
+        if not isinstance(saved, Mapping):
+            raise BudgetError(f"a budget must be a mapping with an epsilon, not {saved!r:.80}")
         known = [field.name for field in fields(cls)]
         for key in saved:
             if key not in known:

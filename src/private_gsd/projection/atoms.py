@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from private_gsd.kernels.cells import Columns
     from private_gsd.schema import Schema
     from private_gsd.workloads.features import Feature
-    from private_gsd.workloads.layout import Asked
+    from private_gsd.workloads.layout import MarginalTable
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Atoms:
     cuts: tuple[NDArray[np.float64], ...]
 
     @classmethod
-    def of(cls, schema: Schema, tables: Sequence[Asked]) -> Atoms:
+    def of(cls, schema: Schema, tables: Sequence[MarginalTable]) -> Atoms:
         """The atoms for the features of some tables."""
         cuts: list[set[float]] = [set() for _ in schema]
         for feature in {feature for table in tables for feature in table.features}:

@@ -1,8 +1,8 @@
-"""The objective: measurements as the arrays that edits are scored with.
+"""The objective: the loss of a table, and the arrays of the kernels that score edits.
 
 The loss is the sum over all queries of weight times squared residual, where the residual is the
-noisy share less the table's. Within the search shares are counts of the table's rows, and the
-largest weight is 1.
+noisy share minus the table's share. The kernels use counts of the table's rows in place of shares,
+and weights of at most 1.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ if TYPE_CHECKING:
 
 Weights = Literal["inverse-variance", "equal"]
 
-# Shares beyond this are absurd; they pull as hard as this one.
+# Largest absolute value of a noisy share; larger ones are clipped.
 LARGEST_SHARE = 1e6
+# Smallest scale, and the inverse of the largest: the squares stay within float64.
 SMALLEST_SCALE = 1e-90
-# How many values of a number are tried at once where queries look at the number itself.
+# Number of candidate values of a cell where queries depend on the number itself.
 CANDIDATES = 32
 
 
@@ -69,7 +70,6 @@ class Objective:
         self._pool_size = pool
         self._free = np.array(free, dtype=np.int64)
         self.shares = np.clip(measurements.shares, -LARGEST_SHARE, LARGEST_SHARE)
-        # Extremes of float64 are kept from where their squares would leave it.
         scales = np.clip(measurements.scales, SMALLEST_SCALE, 1 / SMALLEST_SCALE)
         self._variances = np.repeat(
             (scales / measurements.n_records) ** 2, self.workload.group_sizes
@@ -98,13 +98,13 @@ class Objective:
 
     @cached_property
     def problem(self) -> Problem:
-        """The kernels' view of it."""
+        """The arrays of the kernels."""
         layout = self._layout
         truths = [truth for _, truth in layout.conditions]
         rules = check_rules(self.schema)
         conditions = [*truths, *rules.truths, *(t for each in layout.sums for t in each.truths)]
-        # Kernels are compiled with all of predicates, sums and rules, or with none: each mix would
-        # take its own half minute.
+        # Kernels have two forms, with all of predicates, sums and rules or with none of them: each
+        # form takes half a minute to compile.
         more = bool(truths or layout.sums or rules.texts)
         cuts = cuts_of(self.schema, layout, conditions)
         self._depth = depth_of(conditions)
@@ -124,7 +124,7 @@ class Objective:
         )
 
     def random_table(self, rows: int, seed: int, number: int = 0) -> NDArray[np.float64]:
-        """A table to begin with, of rows that keep the schema's rules."""
+        """A random table, of rows that keep the schema's rules."""
         columns = self.problem.columns
         if self.ruled and (self._pool is None or self._pool[0] != seed):
             self._pool = (
@@ -150,7 +150,7 @@ class Objective:
                 counts[each.query : each.query + each.size] = each.met(values).sum(axis=0)
         targets = self.shares * len(values)
         sources, queries = problem.tables.sources, problem.directions.queries
-        # Whole lanes are read at the end, too.
+        # Padded, since whole lanes are read at the end, too.
         residuals = np.zeros(len(sources) + LANES, dtype=np.float32)
         fill_residuals(sources, problem.weights, targets, counts, residuals)
         pulls = np.zeros(len(queries), dtype=np.float32)
@@ -185,17 +185,17 @@ class Objective:
         )
 
     def loss(self, state: State) -> float:
-        """The loss in the kernels' measure: of counts, with weights of at most 1."""
+        """The loss in the kernels' measure: over counts, with weights of at most 1."""
         squares: NDArray[np.float64] = (state.targets - state.counts) ** 2
-        # Without BLAS: its threads, for a sum of thousands, wait for one another on a busy machine.
+        # Without BLAS, whose threads would wait for each other on a busy machine.
         return float((self.share_weights * squares).sum())
 
     def reduced_chi_square(self, state: State) -> float:
-        """The mean squared residual in units of the noise's variance: 1 is what noise leaves."""
+        """The mean of squared residuals over the variances of the noise; noise alone gives 1."""
         residuals: NDArray[np.float64] = (state.targets - state.counts) / len(state.values)
         squares: NDArray[np.float64] = residuals**2 / self._variances
         return float(squares.mean())
 
     def share_loss(self, loss: float, rows: int) -> float:
-        """A loss of counts as one of shares, with the true weights."""
+        """The loss over shares with the true weights, from the loss over counts."""
         return loss * self.unit / rows**2

@@ -100,5 +100,5 @@ class MemoryCheckpoint:
 
     def save_table(self, number: int, table: Matrix) -> None:
         """Remember a table and the one before it."""
-        kept = {number - 1: self._tables[number - 1]} if number - 1 in self._tables else {}
-        self._tables = {**kept, number: table}
+        before = {number - 1: self._tables[number - 1]} if number - 1 in self._tables else {}
+        self._tables = {**before, number: table}

@@ -232,6 +232,9 @@ class Release:
         except (*UNSOUND, MeasurementError):
             raise ReleaseError(f"{self.folder}: n_records.json is damaged") from None
 
+    def persist(self) -> None:
+        """Do not remove the folder, where it is a temporary one."""
+
     def check_free(self) -> None:
         """Refuse a folder that holds a release, or anything that could be taken for one."""
         if not self.folder.exists():

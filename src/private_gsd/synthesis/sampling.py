@@ -48,15 +48,15 @@ class FewAlikeWarning(UserWarning):
 
 def rows_where(release: Release, where: str) -> pa.Table:
     """The synthetic rows that meet a condition in SQL; an error if there are none."""
-    asked = Predicates(release.schema, [where], [1])
+    condition = Predicates(release.schema, [where], [1])
     table = release.synthetic
-    kept = table.filter(pa.array(asked.met(release.matrix)[:, 0]))
-    if not kept.num_rows:
+    met = table.filter(pa.array(condition.met(release.matrix)[:, 0]))
+    if not met.num_rows:
         raise ReleaseError(
             f"none of the {table.num_rows:,} synthetic rows meets {where!r:.200}; ask for less, or "
             "make the release with more rows"
         )
-    return kept
+    return met
 
 
 def fill_columns(

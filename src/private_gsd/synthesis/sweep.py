@@ -113,14 +113,14 @@ class Sweep:
             workload = workload_of(schema, workload)
         self.workload = workload
         # Every run has these terms, and an ε of its own.
-        terms = Budget(1.0, delta, neighbours, conversion)
+        budget = Budget(1.0, delta, neighbours, conversion)
         if delta is None and neighbours != "replace-one":  # refused, before the table is read
-            terms.resolve(n_records=None, conversion="zcdp")
+            budget.resolve(n_records=None, conversion="zcdp")
         self._data, self._on_invalid, self._threads = data, on_invalid, threads
         with shown(progress) as report:
             self._exact = self._count(workload, report)
-        self.delta = terms.resolve(n_records=self._exact.n_records, conversion="zcdp").delta
-        self._terms = replace(terms, delta=self.delta)
+        self.delta = budget.resolve(n_records=self._exact.n_records, conversion="zcdp").delta
+        self._budget = replace(budget, delta=self.delta)
         # The exact counts of all that a mechanism may measure, once it is needed.
         self._more: dict[Mechanism, ExactCounts] = {}
         self.finished: dict[int, SweepRun] = {}
@@ -192,7 +192,7 @@ class Sweep:
             reservation = None
             if ledger is not None:
                 reservation = Reservation(ledger, dataset, f"sweep-{secrets.token_hex(6)}", "sweep")
-                require_same(ledger.account(dataset).neighbours, self._terms.neighbours)
+                require_same(ledger.account(dataset).neighbours, self._budget.neighbours)
                 reservation.reserve(planned)
             interruptions = Remembered()
             made = SweepRuns(
@@ -234,12 +234,12 @@ class Sweep:
     def _conversion(self, ledger: Ledger | None, dataset: str) -> Conversion | None:
         """The conversion of all runs; None for each mechanism's own."""
         if ledger is None:
-            return self._terms.conversion
+            return self._budget.conversion
         account = ledger.account(dataset)
-        if self._terms.conversion not in (None, account.budget.conversion):
+        if self._budget.conversion not in (None, account.budget.conversion):
             raise BudgetError(
                 f"the dataset {dataset!r} of the ledger has the conversion "
-                f"{account.budget.conversion!r}, not {self._terms.conversion!r}"
+                f"{account.budget.conversion!r}, not {self._budget.conversion!r}"
             )
         return account.budget.conversion
 
@@ -270,7 +270,7 @@ class Sweep:
         whole("a seed", seed, 0, MOST_SEED)
         projector = projector_of(given["projector"])
         run = RunSettings(
-            budget=replace(self._terms, epsilon=epsilon, conversion=conversion),
+            budget=replace(self._budget, epsilon=epsilon, conversion=conversion),
             mechanism=mechanism,
             projector=projector,
             knowledge=Knowledge(),

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import inspect
 import secrets
-import shutil
-import tempfile
-import weakref
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -22,6 +19,7 @@ from private_gsd.runs.release_run import ReleaseRun
 from private_gsd.runs.run_folder import RunFolder
 from private_gsd.runs.runner import Runner
 from private_gsd.runs.settings import MOST_SEED, check_dataset
+from private_gsd.runs.temporary_release import TemporaryRelease
 from private_gsd.synthesis.choices import Choices, Stated
 from private_gsd.synthesis.sampling import fill_columns, sampled
 from private_gsd.system.progress import Progress, shown
@@ -74,6 +72,8 @@ class Synthesizer:
     Attributes:
         release_: The release that ``fit`` made.
     """
+
+    release_: Release
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class Synthesizer:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if "release_" in state:
-            self.release_ = _temporary()
+            self.release_ = TemporaryRelease()
             self.release_.write_files(state["release_"])
 
     def fit(
@@ -203,7 +203,7 @@ class Synthesizer:
                 on_invalid=on_invalid,
                 insecure_noise_seed=insecure_noise_seed,
             )
-            made = _temporary() if folder is None else Release(folder)
+            made = TemporaryRelease() if folder is None else Release(folder)
             run = ReleaseRun(RunFolder(made.folder), Runner(settings, target, self.threads, report))
             facts = {
                 "run": secrets.token_hex(8),
@@ -224,7 +224,7 @@ class Synthesizer:
                     else:
                         if uncounted:
                             count(fit)
-                        _keep(made)
+                        made.persist()
                         error.add_note(f"resume with: private-gsd resume {made.folder}")
                     raise
         if uncounted:
@@ -365,10 +365,6 @@ class Synthesizer:
         seed, threads = self.random_state, self.threads
         return self._as_given(fill_columns(self.release_, given, seed=seed, threads=threads))
 
-    def keep_folder(self) -> None:
-        """Do not remove a temporary release when this process ends."""
-        _keep(self.release_)
-
     def _as_given(self, table: pa.Table) -> Any:
         """Synthetic rows as the type of frame that was fitted, in types of the schema alone."""
         if self._source is None:
@@ -378,24 +374,6 @@ class Synthesizer:
     def _stated(self) -> Stated:
         """The parameters, checked, as the values that they stand for."""
         return Stated.of(**self.get_params())
-
-
-# Temporary releases, and what removes each when it is no longer used.
-_TEMPORARY: weakref.WeakKeyDictionary[Release, Any] = weakref.WeakKeyDictionary()
-
-
-def _temporary() -> Release:
-    """A release in a new folder, which goes when nobody uses the release any more."""
-    release = Release(Path(tempfile.mkdtemp(prefix="private-gsd-")) / "release")
-    folder = release.folder.parent
-    _TEMPORARY[release] = weakref.finalize(release, shutil.rmtree, folder, ignore_errors=True)
-    return release
-
-
-def _keep(release: Release) -> None:
-    """Do not remove a temporary release."""
-    if release in _TEMPORARY:
-        _TEMPORARY[release].detach()
 
 
 def _free_folder(release: str | Path | None, ledger: str | Path | None) -> Path | None:

@@ -13,7 +13,7 @@ from private_gsd.kernels.conjunctions import count_conjunctions
 from private_gsd.schema import Discrete, Numeric
 from private_gsd.workloads.checks import require_sound, whole
 from private_gsd.workloads.conditions import is_between, is_value
-from private_gsd.workloads.family import QUERY_COST, Family
+from private_gsd.workloads.family import QUERY_COST, SingleQueries
 from private_gsd.workloads.starts import starts_of
 from private_gsd.workloads.workload import CELL_LIMIT, Workload
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.schema import Schema
-    from private_gsd.workloads.family import Arrays, Neighbours
+    from private_gsd.workloads.family import Arrays
     from private_gsd.workloads.layout import QueryLayout
 
 
-class Conjunctions(Family):
+class Conjunctions(SingleQueries):
     """Queries ``category = value AND number < threshold AND …``, each a group of its own.
 
     A null meets no threshold; a null category is a value like another, the last.
@@ -58,14 +58,10 @@ class Conjunctions(Family):
         self.numbers = numbers
         self.thresholds = thresholds
 
-    @cached_property
-    def group_sizes(self) -> NDArray[np.int64]:
-        """One query a group."""
-        return np.ones(len(self.category), dtype=np.int64)
-
-    def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:  # noqa: ARG002
-        """One row more or less, or another in its place, changes a count by at most one."""
-        return np.ones(len(self.category))
+    @property
+    def size(self) -> int:
+        """The number of queries."""
+        return len(self.category)
 
     def select(self, groups: NDArray[np.int64]) -> Conjunctions:
         """Some of the queries."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -148,3 +149,21 @@ class Family(ABC):
             tables = (table for marginal in self.marginals for table in marginal.tables)
             return float(sum(len(features) for features in tables))
         return QUERY_COST * float(self.size) * len(self.schema)
+
+
+class SingleQueries(Family):
+    """Conditions that a row meets or not, each a group of its own."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """The number of queries."""
+
+    @cached_property
+    def group_sizes(self) -> NDArray[np.int64]:
+        """One query a group."""
+        return np.ones(self.size, dtype=np.int64)
+
+    def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:  # noqa: ARG002
+        """One row more or less, or another in its place, changes a count by at most one."""
+        return np.ones(self.size)

@@ -14,14 +14,14 @@ import numpy as np
 from private_gsd.errors import WorkloadError
 from private_gsd.schema import Date, Datetime, Discrete, Real
 from private_gsd.workloads.checks import position_of
-from private_gsd.workloads.family import Family
+from private_gsd.workloads.family import SingleQueries
 from private_gsd.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.schema import Schema
-    from private_gsd.workloads.family import Arrays, Neighbours
+    from private_gsd.workloads.family import Arrays
 
 Function = Callable[["Rows"], Any]
 
@@ -66,7 +66,7 @@ class Rows(Mapping[str, "NDArray[Any]"]):
         return len(self._matrix)
 
 
-class Functions(Family):
+class Functions(SingleQueries):
     """Queries that are Python functions, each a group of its own."""
 
     name: ClassVar[str] = "functions"
@@ -78,13 +78,9 @@ class Functions(Family):
         self._names = tuple(self.tests)
 
     @property
-    def group_sizes(self) -> NDArray[np.int64]:
-        """One query a group."""
-        return np.ones(len(self.tests), dtype=np.int64)
-
-    def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:  # noqa: ARG002
-        """One row more or less, or another in its place, changes a count by at most one."""
-        return np.ones(len(self.tests))
+    def size(self) -> int:
+        """The number of queries."""
+        return len(self.tests)
 
     def select(self, groups: NDArray[np.int64]) -> Functions:
         """Some of the functions."""

@@ -6,7 +6,6 @@ generators do not change.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,7 +14,7 @@ from private_gsd.errors import WorkloadError
 from private_gsd.kernels.halfspaces import count_halfspaces
 from private_gsd.schema import Discrete, Numeric
 from private_gsd.workloads.checks import require_sound, whole
-from private_gsd.workloads.family import Family
+from private_gsd.workloads.family import SingleQueries
 from private_gsd.workloads.starts import starts_of
 from private_gsd.workloads.workload import CELL_LIMIT, Workload
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.schema import Schema
-    from private_gsd.workloads.family import Arrays, Neighbours
+    from private_gsd.workloads.family import Arrays
     from private_gsd.workloads.layout import QueryLayout
 
 # Queries are drawn and counted in blocks of this many: the coefficients of a few hundred
@@ -34,7 +33,7 @@ BLOCK_QUERIES = 256
 MAX_DIMENSIONS = 2**16  # a block of coefficients then takes 64 MiB
 
 
-class Halfspaces(Family):
+class Halfspaces(SingleQueries):
     """Queries ``<coefficients, one-hot row> <= threshold``, each a group of its own.
 
     A discrete column has a dimension for each value, and one for null where it is nullable. A
@@ -78,14 +77,10 @@ class Halfspaces(Family):
         """The number of dimensions of the one-hot encoding, d' in the paper."""
         return int(self._begins[-1])
 
-    @cached_property
-    def group_sizes(self) -> NDArray[np.int64]:
-        """One query a group."""
-        return np.ones(len(self.indices), dtype=np.int64)
-
-    def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:  # noqa: ARG002
-        """One row more or less, or another in its place, changes a count by at most one."""
-        return np.ones(len(self.indices))
+    @property
+    def size(self) -> int:
+        """The number of queries."""
+        return len(self.indices)
 
     def select(self, groups: NDArray[np.int64]) -> Halfspaces:
         """Some of the queries."""

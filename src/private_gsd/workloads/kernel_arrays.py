@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
     from private_gsd.sql.expressions import Truth
     from private_gsd.workloads.layout import (
-        Asked,
         ConjunctionQueries,
         HalfspaceQueries,
+        MarginalTable,
         QueryLayout,
     )
 
@@ -53,7 +53,7 @@ def cuts_of(
 
 def tables_of(
     schema: Schema,
-    tables: Sequence[Asked],
+    tables: Sequence[MarginalTable],
     cuts: Sequence[NDArray[np.float64]],
     weights: NDArray[np.float64],
 ) -> MarginalTables:
@@ -73,7 +73,9 @@ def tables_of(
     maps = [feature.cells_of_atoms(cuts[feature.position]) for feature in features]
     most = max((len(table.features) for table in tables), default=1)
     rest = max(most - 1, 1)
-    by_feature: list[list[tuple[Asked, int, list[int], list[list[int]]]]] = [[] for _ in features]
+    by_feature: list[list[tuple[MarginalTable, int, list[int], list[list[int]]]]] = [
+        [] for _ in features
+    ]
     sources = []
     base = 0
     for table in tables:

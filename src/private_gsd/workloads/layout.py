@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Met = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
 
 
-class Asked(NamedTuple):
+class MarginalTable(NamedTuple):
     """One table of a marginal: its features, its group, and the number of its first query."""
 
     features: tuple[Feature, ...]
@@ -126,7 +126,7 @@ class QueryLayout:
     def __init__(self) -> None:
         self.size = 0
         self._first_group = 0
-        self.tables: list[Asked] = []
+        self.tables: list[MarginalTable] = []
         self.conjunctions: list[ConjunctionQueries] = []
         self.halfspaces: list[HalfspaceQueries] = []
         self.conditions: list[tuple[int, Truth]] = []
@@ -158,7 +158,7 @@ class QueryLayout:
             features: The features.
             group: The group within its family.
         """
-        self.tables.append(Asked(features, self._first_group + group, self.size))
+        self.tables.append(MarginalTable(features, self._first_group + group, self.size))
         self.size += self.tables[-1].size
 
     def add_conjunctions(
@@ -194,6 +194,6 @@ class QueryLayout:
         self.size += size
 
 
-def tables_asked(workload: Workload) -> list[Asked]:
+def marginal_tables(workload: Workload) -> list[MarginalTable]:
     """The tables of all marginals in a workload."""
     return QueryLayout.of(workload.families).tables

@@ -29,7 +29,7 @@ from private_gsd.projection.baselines import pgm
 from private_gsd.projection.baselines.optional import gradients
 from private_gsd.projection.baselines.pgm import CellSums
 from private_gsd.runs.run_folder import RunFolder
-from private_gsd.workloads.layout import tables_asked
+from private_gsd.workloads.layout import marginal_tables
 from tests.projection.baselines.known import SCHEMA, measured, table
 
 pytestmark = pytest.mark.worker("baselines")
@@ -130,7 +130,7 @@ def test_the_norm_of_what_sums_atoms() -> None:
     asked = workloads.tree_marginals(SCHEMA, 2, 2) + workloads.range_marginals(
         SCHEMA, {"age": [(1, 2), (2, 5)], "colour": ...}
     )
-    tables = tables_asked(asked)
+    tables = marginal_tables(asked)
     atoms = Atoms.of(SCHEMA, tables)
     rng = np.random.default_rng(0)
     for each in tables:

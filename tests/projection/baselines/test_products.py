@@ -15,7 +15,7 @@ from private_gsd.projection.atoms import Atoms
 from private_gsd.projection.baselines import products
 from private_gsd.projection.baselines.mixtures import draw_atoms
 from private_gsd.projection.baselines.products import ProductQueries, product_answers
-from private_gsd.workloads.layout import tables_asked
+from private_gsd.workloads.layout import marginal_tables
 from tests.projection.baselines.known import SCHEMA
 
 pytestmark = pytest.mark.worker("baselines")
@@ -32,7 +32,7 @@ WORKLOADS = {
 def every_row(workload: workloads.Workload, atoms: Atoms, probabilities: np.ndarray) -> np.ndarray:
     """The slow twin: all rows of the domain, each with its probability in each product."""
     shares = np.zeros(workload.size)
-    tables = tables_asked(workload)
+    tables = marginal_tables(workload)
     for row in itertools.product(*(range(size) for size in atoms.sizes)):
         probability = np.prod(
             [probabilities[atoms.starts[p] + atom] for p, atom in enumerate(row)], axis=0
@@ -55,7 +55,7 @@ def test_all_cells_are_means_of_products(
     """Whether each feature has a matrix product of its own or all have one."""
     monkeypatch.setattr(products, "TAKING", taking)
     workload = WORKLOADS[name]
-    tables = tables_asked(workload)
+    tables = marginal_tables(workload)
     atoms = Atoms.of(SCHEMA, tables)
     rng = np.random.default_rng(seed)
     probabilities = np.concatenate([rng.dirichlet(np.ones(s), mixtures).T for s in atoms.sizes])
@@ -69,7 +69,7 @@ def test_all_cells_are_means_of_products(
 
 def test_rows_come_in_proportion_to_their_probabilities() -> None:
     workload = WORKLOADS["two"]
-    atoms = Atoms.of(SCHEMA, tables_asked(workload))
+    atoms = Atoms.of(SCHEMA, marginal_tables(workload))
     rng = np.random.default_rng(3)
     probabilities = np.concatenate([rng.dirichlet(np.ones(s), 3).T for s in atoms.sizes])
     rows = draw_atoms(atoms, probabilities.astype(np.float32), 30_000, rng)
@@ -86,6 +86,6 @@ def test_rows_come_in_proportion_to_their_probabilities() -> None:
 
 def test_too_many_products_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "LARGEST", 1000)
-    tables = tables_asked(WORKLOADS["two"])
+    tables = marginal_tables(WORKLOADS["two"])
     with pytest.raises(WorkloadError, match="too many for 500 product distributions"):
         ProductQueries(Atoms.of(SCHEMA, tables), tables, 500)

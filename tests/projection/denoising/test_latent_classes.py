@@ -19,7 +19,7 @@ from private_gsd.projection.denoising.latent_classes import LatentClasses
 from private_gsd.projection.denoising.lower_orders import complete_tables, summed_to
 from private_gsd.projection.watch import Stopped, Watch
 from private_gsd.workloads import Workload
-from private_gsd.workloads.layout import Asked
+from private_gsd.workloads.layout import MarginalTable
 from private_gsd.workloads.specs import workload_of
 
 MIXED = Schema(
@@ -51,7 +51,7 @@ def measured_with(workload: Workload, table: np.ndarray, share: float, seed: int
     return Measurements(workload, counts, scales, len(table), ("",) * groups, private=False)
 
 
-def classes_of(measured: Measurements) -> tuple[LatentClasses, list[Asked]]:
+def classes_of(measured: Measurements) -> tuple[LatentClasses, list[MarginalTable]]:
     tables = complete_tables(measured.workload)
     ones = summed_to(measured, tables, 1, measured.shares)
     known = {table.features[0]: table.of(ones.shares) for table in complete_tables(ones.workload)}

@@ -54,8 +54,8 @@ def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> 
 
 def test_numbers_of_any_make() -> None:
     rows: Any = np.int64(20)
-    config = GeneticSearch.paper(rows=rows, tolerance=Decimal("0.01"), seconds=Fraction(5, 2))
-    assert (config.rows, config.tolerance, config.seconds) == (20, 0.01, 2.5)
+    config = GeneticSearch.paper(rows=rows, tolerance=Decimal("0.01"), seconds=Fraction(501, 2))
+    assert (config.rows, config.tolerance, config.seconds) == (20, 0.01, 250.5)
     assert all(type(each) is float for each in (config.tolerance, config.seconds))
     measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
     assert evolve(measurements, config).reason == "converged"

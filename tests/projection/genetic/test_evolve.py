@@ -26,7 +26,7 @@ from private_gsd.projection.genetic import (
     evolve,
 )
 from private_gsd.projection.objective import Objective
-from private_gsd.workloads import Conjunctions, Workload
+from private_gsd.workloads import Conjunctions, Family, Workload
 from tests.projection.families import FAMILIES, SCHEMA, measured
 from tests.projection.genetic.census_answers import CENSUS, census, exactly, recounted, slow
 from tests.strategies import examples, sql_workloads
@@ -389,6 +389,9 @@ def test_only_measurements_are_searched_for() -> None:
 def test_a_family_without_kernels() -> None:
     class Other:
         group_sizes = np.ones(1, dtype=np.int64)
+        size = 1
+        marginals = ()
+        lay_out, met = Family.lay_out, Family.met
 
     workload = Workload(SCHEMA, (Other(),))  # type: ignore[arg-type]
     measurements = Measurements(workload, np.zeros(1), np.ones(1), 10, ("",), private=False)

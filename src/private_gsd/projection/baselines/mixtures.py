@@ -19,7 +19,7 @@ from private_gsd.projection.baselines.drawing import draw_places
 from private_gsd.projection.baselines.products import Layout, ProductQueries, product_answers
 from private_gsd.projection.protocol import Projection, checked, require_finite, require_served
 from private_gsd.projection.watch import Reason, Stopped, Watch
-from private_gsd.workloads.layout import tables_asked
+from private_gsd.workloads.layout import marginal_tables
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,7 +68,7 @@ def fit_mixture(
     rows, seed = checked(measurements, rows, seed)
     require_served(name, measurements.workload, ("tables",))
     watch = Watch(progress=progress, what="fitting", total=2 * iterations)
-    tables = tables_asked(measurements.workload)
+    tables = marginal_tables(measurements.workload)
     atoms = Atoms.of(measurements.workload.schema, tables)
     queries = ProductQueries(atoms, tables, mixtures)
     targets = measurements.shares[queries.queries].astype(np.float32)

@@ -27,7 +27,7 @@ from private_gsd.projection.baselines.setting_checks import check_settings
 from private_gsd.projection.protocol import Projection, Projector, checked, require_served
 from private_gsd.projection.watch import Reason, Stopped, Watch
 from private_gsd.system.progress import Progress, ignore
-from private_gsd.workloads.layout import Asked, tables_asked
+from private_gsd.workloads.layout import MarginalTable, marginal_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,7 +105,7 @@ class PGM(Projector):
     def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:
         """Why the model would be too large; None if it is not."""
         mbi = graphical_models(self.name)
-        tables = tables_asked(workload)
+        tables = marginal_tables(workload)
         domain = _domain(mbi, Atoms.of(workload.schema, tables))
         tree, _ = mbi.junction_tree.make_junction_tree(domain, _cliques(tables))
         sizes = {clique: int(domain.size(clique)) for clique in tree.nodes}
@@ -144,7 +144,7 @@ class PGM(Projector):
             what="fitting",
             total=-(-self.iterations // REPORTED_STEPS) * REPORTED_STEPS,
         )
-        tables = tables_asked(measurements.workload)
+        tables = marginal_tables(measurements.workload)
         atoms = Atoms.of(measurements.workload.schema, tables)
         with gradients(self.name).jax.enable_x64(True):
             return self._estimate(mbi, measurements, tables, atoms, rows, seed, watch)
@@ -153,7 +153,7 @@ class PGM(Projector):
         self,
         mbi: Any,
         measurements: Measurements,
-        tables: list[Asked],
+        tables: list[MarginalTable],
         atoms: Atoms,
         rows: int,
         seed: int,
@@ -199,11 +199,11 @@ def _domain(mbi: Any, atoms: Atoms) -> Any:
     return mbi.Domain(range(len(atoms.sizes)), atoms.sizes)
 
 
-def _cliques(tables: list[Asked]) -> list[tuple[int, ...]]:
+def _cliques(tables: list[MarginalTable]) -> list[tuple[int, ...]]:
     return [tuple(feature.position for feature in table.features) for table in tables]
 
 
-def _measurement(mbi: Any, atoms: Atoms, measurements: Measurements, table: Asked) -> Any:
+def _measurement(mbi: Any, atoms: Atoms, measurements: Measurements, table: MarginalTable) -> Any:
     """One table of a marginal as a measurement of mbi."""
     counts = measurements.counts[table.query : table.query + table.size]
     scale = float(measurements.scales[table.group])

@@ -13,7 +13,7 @@ import numpy as np
 
 from private_gsd.errors import WorkloadError
 from private_gsd.projection.atoms import Atoms
-from private_gsd.workloads.layout import tables_asked
+from private_gsd.workloads.layout import marginal_tables
 from private_gsd.workloads.starts import starts_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from private_gsd.workloads import Workload
     from private_gsd.workloads.features import Feature
-    from private_gsd.workloads.layout import Asked
+    from private_gsd.workloads.layout import MarginalTable
 
 # Largest number of products in memory; their gradients take a few times as much.
 LARGEST = 2**29
@@ -70,7 +70,7 @@ class ProductQueries:
         mixtures: The number of product distributions.
     """
 
-    def __init__(self, atoms: Atoms, tables: Sequence[Asked], mixtures: int) -> None:
+    def __init__(self, atoms: Atoms, tables: Sequence[MarginalTable], mixtures: int) -> None:
         features = list(dict.fromkeys(f for table in tables for f in table.features))
         begins = starts_of([each.size for each in features])
         begin: dict[Feature, int] = dict(zip(features, begins.tolist(), strict=False))
@@ -121,10 +121,10 @@ class _Blocks:
 
     def __init__(
         self,
-        tables: Sequence[Asked],
+        tables: Sequence[MarginalTable],
         begin: dict[Feature, int],
         sizes: Sequence[int],
-        last: Callable[[Asked], int],
+        last: Callable[[MarginalTable], int],
     ) -> None:
         self.sizes = sizes
         self.parts: list[tuple[ProductPart, ...]] = []
@@ -167,7 +167,7 @@ class _Blocks:
 
 def too_many_products(workload: Workload, mixtures: int) -> str | None:
     """Why a workload has too many marginals for so many product distributions, or None."""
-    tables = tables_asked(workload)
+    tables = marginal_tables(workload)
     try:
         ProductQueries(Atoms.of(workload.schema, tables), tables, mixtures)
     except WorkloadError as error:
@@ -210,7 +210,7 @@ def _summed(jnp: Any, layout: Layout, probabilities: Any) -> Any:
     return zeros
 
 
-def _cells(table: Asked, begin: dict[Feature, int], last: int) -> NDArray[np.int64]:
+def _cells(table: MarginalTable, begin: dict[Feature, int], last: int) -> NDArray[np.int64]:
     """For each query of a table its cells among those of all features, and its number."""
     cells = np.indices(table.shape).reshape(len(table.shape), -1).T
     cells += np.array([begin[feature] for feature in table.features], dtype=np.int64)

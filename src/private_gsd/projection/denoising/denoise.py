@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from private_gsd.projection.genetic.config import GeneticSearch
     from private_gsd.projection.watch import Watch
     from private_gsd.workloads.features import Feature
-    from private_gsd.workloads.layout import Asked
+    from private_gsd.workloads.layout import MarginalTable
 
     Shares = NDArray[np.float64]
 
@@ -182,7 +182,7 @@ class Denoising:
     def _with_latent_classes(
         self,
         measured: Measurements,
-        tables: Sequence[Asked],
+        tables: Sequence[MarginalTable],
         columns: Mapping[Feature, Shares],
         answers: Shares,
     ) -> Shares:

@@ -16,6 +16,7 @@ from private_gsd.kernels.gibbs import gibbs_sweep
 from private_gsd.kernels.streams import permute
 from private_gsd.projection.denoising.chow_liu import chow_liu_forest, empty_chow_liu_forest
 from private_gsd.projection.objective import Objective
+from private_gsd.workloads.workload import RunningCounts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,12 +147,9 @@ class GibbsSampler:
     def answers(self, workload: Workload) -> Shares:
         """The mean answers to other queries, as shares."""
         values = np.concatenate([state.values for state in self._samples])
-        found = []
-        for family in workload.families:
-            counts = family.start()
-            family.count(values, counts)
-            found.append(family.finish(counts) / len(values))
-        return np.concatenate(found)
+        counts = RunningCounts(workload)
+        counts.add(values)
+        return np.asarray(counts.finish() / len(values))
 
     def chow_liu_forest(self) -> ChowLiuForest:
         """The Chow–Liu forest of the tables that the means are taken of."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from private_gsd.projection.watch import Watch
     from private_gsd.schema import Schema
     from private_gsd.workloads.features import Feature
-    from private_gsd.workloads.layout import Asked
+    from private_gsd.workloads.layout import MarginalTable
 
     Array = NDArray[np.float64]
 
@@ -67,7 +67,10 @@ class LatentClasses:
     """
 
     def __init__(
-        self, measured: Measurements, tables: Sequence[Asked], columns: Mapping[Feature, Array]
+        self,
+        measured: Measurements,
+        tables: Sequence[MarginalTable],
+        columns: Mapping[Feature, Array],
     ) -> None:
         self._tables = tables
         self.cells = FeatureCells(measured.workload.schema, tables)
@@ -86,7 +89,7 @@ class LatentClasses:
         self.prior_means = self.cells.prior_means(columns)
 
     @staticmethod
-    def few_enough(tables: Sequence[Asked]) -> bool:
+    def few_enough(tables: Sequence[MarginalTable]) -> bool:
         """Whether the features of some tables have few enough cells."""
         return sum(f.size for f in {f for t in tables for f in t.features}) <= MOST_CELLS
 
@@ -106,7 +109,7 @@ class LatentClasses:
                 total += self._fit(log_lifts, watch)
         return [total[self.place(table)] / FITS for table in self._tables]
 
-    def place(self, table: Asked) -> tuple[slice, slice]:
+    def place(self, table: MarginalTable) -> tuple[slice, slice]:
         """The place of a table in the matrix of all pairs of cells."""
         first, second = table.features
         return self.cells.of[first], self.cells.of[second]
@@ -167,7 +170,7 @@ class FeatureCells:
         sums: For each atom and cell, 1 if the atom is in the cell, else 0.
     """
 
-    def __init__(self, schema: Schema, tables: Sequence[Asked]) -> None:
+    def __init__(self, schema: Schema, tables: Sequence[MarginalTable]) -> None:
         pieces = Atoms.of(schema, tables)
         features = sorted(
             dict.fromkeys(feature for table in tables for feature in table.features),

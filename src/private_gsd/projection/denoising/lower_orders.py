@@ -12,7 +12,7 @@ import numpy as np
 
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.workloads import Marginals, Workload
-from private_gsd.workloads.layout import tables_asked
+from private_gsd.workloads.layout import marginal_tables
 from private_gsd.workloads.marginals import Marginal
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.workloads.features import Feature
-    from private_gsd.workloads.layout import Asked
+    from private_gsd.workloads.layout import MarginalTable
 
     Shares = NDArray[np.float64]
     Features = tuple[Feature, ...]
@@ -62,29 +62,29 @@ def marginals_alone(measured: Measurements) -> Measurements:
     )
 
 
-def complete_tables(workload: Workload) -> list[Asked]:
+def complete_tables(workload: Workload) -> list[MarginalTable]:
     """The tables of all marginals in which every row has a cell."""
-    tables = tables_asked(workload)
+    tables = marginal_tables(workload)
     return [table for table in tables if not any(each.has_gap for each in table.features)]
 
 
-def largest_order(tables: Sequence[Asked]) -> int:
+def largest_order(tables: Sequence[MarginalTable]) -> int:
     """The largest number of columns of a table."""
     return max((len(table.features) for table in tables), default=0)
 
 
-def split(tables: Sequence[Asked], answers: Shares) -> list[Shares]:
+def split(tables: Sequence[MarginalTable], answers: Shares) -> list[Shares]:
     """The answers of each table."""
     return [table.of(answers) for table in tables]
 
 
-def cell_variance(measured: Measurements, table: Asked) -> float:
+def cell_variance(measured: Measurements, table: MarginalTable) -> float:
     """The variance of the noise on the cells of a table, as shares."""
     return float(measured.scales[table.group] / measured.n_records) ** 2
 
 
 def summed_to(
-    measured: Measurements, tables: Sequence[Asked], order: int, answers: Shares
+    measured: Measurements, tables: Sequence[MarginalTable], order: int, answers: Shares
 ) -> Measurements:
     """Tables of a lower order, each the mean of all sums to it, weighted by inverse variances.
 
@@ -119,7 +119,9 @@ def product(columns: Sequence[Shares]) -> Shares:
     return functools.reduce(np.multiply.outer, columns)
 
 
-def _sums(table: Asked, answers: Shares, order: int) -> Iterator[tuple[Features, Shares, float]]:
+def _sums(
+    table: MarginalTable, answers: Shares, order: int
+) -> Iterator[tuple[Features, Shares, float]]:
     """The sums of a table to fewer columns, and the number of cells that each sum is of."""
     everything = range(len(table.features))
     for places in itertools.combinations(everything, min(order, len(table.features))):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.measurements.measurements import Measurements
-    from private_gsd.workloads.layout import Asked
+    from private_gsd.workloads.layout import MarginalTable
 
     Shares = NDArray[np.float64]
 
@@ -41,7 +41,10 @@ LEAST_MEAN = 1e-9
 
 
 def with_component_scales(
-    measured: Measurements, tables: Sequence[Asked], prior_means: Sequence[Shares], order: int
+    measured: Measurements,
+    tables: Sequence[MarginalTable],
+    prior_means: Sequence[Shares],
+    order: int,
 ) -> Measurements:
     """Prior means plus excess as answers, with scales by the variance components of the groups.
 
@@ -74,7 +77,7 @@ def with_component_scales(
 
 
 def posterior_means(
-    measured: Measurements, tables: Sequence[Asked], prior_means: Sequence[Shares]
+    measured: Measurements, tables: Sequence[MarginalTable], prior_means: Sequence[Shares]
 ) -> list[Shares]:
     """The prior mean of each table plus its excess, shrunk by the group's variance component.
 
