@@ -47,8 +47,9 @@ def test_columns_are_compared_by_cells_nulls_and_means() -> None:
     flag, number, day = compare_columns(schema, real, synthetic)
     assert flag.labels == ("False", "True", "null")
     assert flag.distance == pytest.approx(0.75)
-    assert flag.nulls == (0.25, 0.0)
-    assert [flag.ks, flag.means] == [None, None]
+    assert list(flag.nulls) == [0.25, 0]
+    assert flag.ks is None
+    assert flag.means is None
     assert number.means == (2.5, 3.5)
     assert day.means == (18263.5, 18262.5)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -20,8 +22,8 @@ def measured(groups: list[tuple[list[str], float]]) -> gsd.Measurements:
     """Measurements of some pairs of columns, with given noise."""
     tables = []
     for names, scale in groups:
-        one, two = (len(SCHEMA[name].values) for name in names)  # type: ignore[attr-defined]
-        size = one * two
+        sizes: list[int] = [len(SCHEMA[name].values) for name in names]  # type: ignore[attr-defined]
+        size = math.prod(sizes)
         tables.append((names, [TRAIN.num_rows / size] * size, scale))
     return gsd.Measurements.from_marginals(SCHEMA, TRAIN.num_rows, tables, private=True)
 
