@@ -116,7 +116,7 @@ def test_a_release_of_them(tmp_path: Path) -> None:
         projector=GeneticSearch(denoise=False),
         rows=100,
     )
-    forecast = synth.plan(table, ledger=tmp_path / "ledger.db")
+    forecast = synth.plan(table)
     assert forecast.groups[0].name == "parity of a, b"
     assert forecast.seconds > 0
     synth.fit(table, release=tmp_path / "release")
