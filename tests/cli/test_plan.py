@@ -17,7 +17,7 @@ def test_plan_spends_nothing(folder: Path) -> None:
     assert "Nothing was spent." in out
     out, _ = run("plan", *COMMON, "--json", cwd=folder)
     document = json.loads(out)
-    assert document["rows"] == 500
+    assert document["n_records"] == 500
     assert document["epsilon"] == pytest.approx(1)
     adaptive = ("--mechanism", "adaptive", "--epochs", "4", "--queries-per-epoch", "2")
     out, _ = run("plan", *COMMON, *adaptive, cwd=folder)
@@ -57,7 +57,7 @@ def test_a_plan_under_add_remove_does_not_look_at_the_data(folder: Path) -> None
     assert run("plan", *COMMON, *guess, cwd=folder)[0] == with_data
     assert run("plan", *COMMON[1:], *guess, cwd=folder)[0] == with_data
     public, _ = run("plan", *COMMON[1:], "--expected-records", "450", "--json", cwd=folder)
-    assert json.loads(public)["rows_are_a_guess"] is True
+    assert json.loads(public)["n_records_is_a_guess"] is True
     _, err = run("plan", *COMMON[1:], cwd=folder, code=4)
     assert "a plan needs the table, for its number of records, or --expected-records N" in err
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 # As many groups as a notebook shows.
 SHOWN = 12
-# How often each row of the tables is visited that are drawn to denoise marginals, about: two at a
-# time, 15 or 25 sweeps, six or seven times, half of them for single columns alone.
+# The number of sweeps over the tables that the Gibbs sampler draws, about: two tables at a time, 15
+# or 25 sweeps, six or seven times, half of them over single columns alone.
 DENOISING_SWEEPS = 120
 
 
@@ -32,8 +32,8 @@ def require_memory(workload: Workload, rows: int) -> None:
     """Refuse a synthetic table that does not fit into memory.
 
     Args:
-        workload: What may be measured.
-        rows: How many rows it has.
+        workload: The candidate queries.
+        rows: The number of rows of the synthetic table.
     """
     require_room(
         rows,
@@ -139,7 +139,7 @@ class Forecast:
 
     @property
     def epochs(self) -> int:
-        """How many searches the run makes; of AIM, at most."""
+        """The number of projections of the run; of AIM, the largest."""
         return self.plan.searches
 
     @property
@@ -155,7 +155,7 @@ class Forecast:
 
     @property
     def counting(self) -> float:
-        """The noise on the number of rows; 0 where that is public."""
+        """The noise on the number of records; 0 where that is public."""
         units, _ = reserved_for_counting(self.budget, self.neighbours)
         return gaussian_scale(1.0, units, self.budget.conversion) if units else 0.0
 
@@ -163,8 +163,8 @@ class Forecast:
     def seconds(self) -> float:
         """About how long the searches take on one core, within a factor of two or three.
 
-        Each value of the synthetic table is visited some twenty times, and a visit looks at every
-        table, prefix and halfspace that its column is in. See docs/benchmarks.md.
+        Some twenty sweeps score every value of the synthetic table by every table, prefix and
+        halfspace that its column is in. See docs/benchmarks.md.
         """
         looks = 0.0
         for family in self.workload.families:
@@ -178,7 +178,7 @@ class Forecast:
 
     @property
     def _sampled_rows(self) -> int:
-        """How many rows a table has that is drawn to denoise marginals."""
+        """The number of rows of the tables that the Gibbs sampler draws."""
         orders = [
             len(features)
             for family in self.workload.families
@@ -216,8 +216,8 @@ class Forecast:
     def document(self) -> dict[str, object]:
         """For JSON."""
         return {
-            "rows": self.n_records,
-            "rows_are_a_guess": self.guessed,
+            "n_records": self.n_records,
+            "n_records_is_a_guess": self.guessed,
             "queries": self.workload.size,
             "groups": [group._asdict() for group in self.groups],
             "epsilon": self.budget.epsilon,
