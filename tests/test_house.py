@@ -120,8 +120,6 @@ RETIRED_HEADINGS = (
 # Where a retired word is right after all: (file, identifier), with the reason.
 ALLOWED: dict[tuple[str, str], str] = {
     ("kernels/conjunctions.py", "meets"): "a row meets a conjunction",
-    ("synthesis/synthesizer.py", "keep_folder"): "a temporary folder that is not removed",
-    ("synthesis/synthesizer.py", "_keep"): "a temporary folder that is not removed",
     ("mechanisms/adaptive.py", "groups"): "the groups that were selected",
     ("data/datasets.py", "people"): "how many people have a job, in the simulated census",
 }
