@@ -14,10 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from private_gsd.errors import MeasurementError, WorkloadError, expect_type
-from private_gsd.measurements.marginal_estimates import Line, line_of, mask_of, tables_of
+from private_gsd.measurements.marginal_estimates import (
+    ColumnEstimate,
+    column_estimate,
+    mask_of,
+    tables_of,
+)
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.schema import Numeric
-from private_gsd.sql.expressions import TRUE, Known, both, columns_of_truth
+from private_gsd.sql.expressions import TRUE, ConstantTruth, both, columns_of_truth
 from private_gsd.sql.parsing import parse_predicate
 from private_gsd.sql.predicate_text import column_named, is_unicode
 from private_gsd.workloads import Sums, Workload
@@ -174,31 +179,33 @@ def _term(measured: Measurements, statistic: Statistic) -> tuple[list[Part], flo
         event = f"({statistic.event})" + (f" AND ({where})" if where else "")
         return _parts(FINE, None, event, share * FINE, where), FINE * deviation(share)
     column = expect_type(Numeric, schema[statistic.column])
-    line: Line = known
-    total = float(line.counts.sum())
-    if total <= LEAST * line.deviation(np.ones(len(line.counts))):
+    estimate: ColumnEstimate = known
+    total = float(estimate.counts.sum())
+    if total <= LEAST * estimate.deviation(np.ones(len(estimate.counts))):
         return None
     name = '"' + column.name.replace('"', '""') + '"'
     present = f"{name} IS NOT NULL" + (f" AND ({where})" if where else "")
     if statistic.kind == "quantile":
-        at, weights = line.quantile(statistic.level)
-        level = float(np.clip(weights @ line.counts / total, 0.0, 1.0))
+        at, weights = estimate.quantile(statistic.level)
+        level = float(np.clip(weights @ estimate.counts / total, 0.0, 1.0))
         below = f"{name} < {literal(column, at)}" + (f" AND ({where})" if where else "")
         # Where in its segment a value lies is not known.
         part = weights * (1 - weights)
-        somewhere = float((np.sqrt(part) * line.counts).sum()) / 2
-        scale = FINE * math.hypot(line.deviation(weights - level), somewhere)
+        somewhere = float((np.sqrt(part) * estimate.counts).sum()) / 2
+        scale = FINE * math.hypot(estimate.deviation(weights - level), somewhere)
         return _parts(FINE, None, below, level * FINE, present), scale
     low, high = column.bounds
-    middles = (line.middles - low) * STEPS / (high - low)
-    mean = float(np.clip(middles @ line.counts / total, 0, STEPS))
+    middles = (estimate.middles - low) * STEPS / (high - low)
+    mean = float(np.clip(middles @ estimate.counts / total, 0, STEPS))
     # Where in its segment a value lies is not known.
-    unknown = line.widths * STEPS / (high - low) / math.sqrt(12) * np.maximum(line.counts, 0)
-    scale = math.hypot(line.deviation(middles - mean), float(np.sqrt((unknown**2).sum())))
-    if line.summed is not None:
-        steps, noise = line.summed
+    unknown = (
+        estimate.widths * STEPS / (high - low) / math.sqrt(12) * np.maximum(estimate.counts, 0)
+    )
+    scale = math.hypot(estimate.deviation(middles - mean), float(np.sqrt((unknown**2).sum())))
+    if estimate.summed is not None:
+        steps, noise = estimate.summed
         mean = float(np.clip(steps / total, 0, STEPS))
-        scale = math.hypot(noise, mean * line.deviation(np.ones(len(line.counts))))
+        scale = math.hypot(noise, mean * estimate.deviation(np.ones(len(estimate.counts))))
     return _parts(FINER, statistic.column, where, mean * FINER, present), FINER * scale
 
 
@@ -212,7 +219,7 @@ def _parts(factor: int, column: str | None, one: str, other: float, base: str) -
 def _estimate(measured: Measurements, statistic: Statistic) -> Any:
     """What measured tables tell of a statistic; an error where they tell nothing."""
     schema = measured.workload.schema
-    where = parse_predicate(schema, statistic.where) if statistic.where else Known(TRUE)
+    where = parse_predicate(schema, statistic.where) if statistic.where else ConstantTruth(TRUE)
     if statistic.kind == "share":
         event = both([parse_predicate(schema, statistic.event), where])
         return _share(measured, statistic, event, where)
@@ -240,8 +247,8 @@ def _estimate(measured: Measurements, statistic: Statistic) -> Any:
         # All rows are in some segment, and how many there are is public.
         exact = min(float(variances.min()) for _, _, variances in found) * 1e-4
         found.append(((), np.array([float(measured.n_records)]), np.array([exact])))
-        return line_of(column, found, _summed(measured, statistic), public=1)
-    return line_of(column, found, _summed(measured, statistic))
+        return column_estimate(column, found, _summed(measured, statistic), public=1)
+    return column_estimate(column, found, _summed(measured, statistic))
 
 
 def _share(measured: Measurements, statistic: Statistic, event: Truth, where: Truth) -> Any:

@@ -159,7 +159,7 @@ class KnowledgeOf:
             found = found + statistics
         counts = self.knowledge.public_counts
         if counts:
-            sharpest = float((measured.scales / measured.workload.units).min())
+            sharpest = float((measured.scales / measured.workload.max_contributions).min())
             found = found + Measurements(
                 predicates(measured.workload.schema, list(counts)),
                 np.array(list(counts.values()), dtype=np.float64),

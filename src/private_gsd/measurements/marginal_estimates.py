@@ -10,7 +10,7 @@ import numpy as np
 
 from private_gsd.schema import Discrete, Real
 from private_gsd.sql.evaluating import truth_of
-from private_gsd.sql.expressions import TRUE, Known, Test, columns_of_truth, leaves
+from private_gsd.sql.expressions import TRUE, ColumnTest, ConstantTruth, columns_of_truth, leaves
 from private_gsd.workloads.layout import marginal_tables
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Line:
+class ColumnEstimate:
     """How many rows each segment of a column has, as far as noisy answers tell.
 
     Attributes:
@@ -77,12 +77,12 @@ class Line:
         return at, weights
 
 
-def line_of(
+def column_estimate(
     column: Any,
     found: list[tuple[tuple[float, ...], Vector, Vector]],
     summed: Any,
     public: int = 0,
-) -> Line:
+) -> ColumnEstimate:
     """All tables of a column together: least squares, each weighted by its variance.
 
     Args:
@@ -121,7 +121,7 @@ def line_of(
     counts, covariance = np.zeros(len(right)), np.zeros_like(normal)
     counts[held], covariance[np.ix_(held, held)] = solved, inverse
     noise = 1 / max(weights[: len(weights) - public])
-    return Line(starts, step, counts, covariance, noise, summed)
+    return ColumnEstimate(starts, step, counts, covariance, noise, summed)
 
 
 def tables_of(
@@ -143,9 +143,9 @@ def mask_of(
     if not needed <= set(positions):
         return None
     for leaf in leaves(truth):
-        if isinstance(leaf, Known):
+        if isinstance(leaf, ConstantTruth):
             continue
-        if not isinstance(leaf, Test):
+        if not isinstance(leaf, ColumnTest):
             return None
         feature = features[positions.index(leaf.position)]
         column = schema.columns[leaf.position]

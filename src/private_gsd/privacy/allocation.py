@@ -101,7 +101,7 @@ def allocate(
     squares = workload.squared_sensitivities(neighbours)
     # What no neighbour can change is treated as if one could, here as when it is measured.
     squares = np.where(squares > 0, squares, 1.0)
-    weights = squares / workload.units**2
+    weights = squares / workload.max_contributions**2
     if layers is not None:
         some, fraction = layers
         if some.any() and not some.all():

@@ -159,7 +159,7 @@ def _selectable(
 ) -> tuple[list[int], int, NDArray[np.int64]]:
     """The checked candidates and their number to select, and the counts that the answers mean."""
     numbers: list[int] = group_numbers(candidates, exact.workload.num_groups).tolist()
-    if (exact.workload.units != 1).any():
+    if (exact.workload.max_contributions != 1).any():
         raise BudgetError(
             "the adaptive mechanism selects by errors of counts, and cannot select sums; measure "
             "them one-shot"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
-class Remembered:
+class InterruptGuard:
     """A handler of Ctrl-C that raises KeyboardInterrupt and remembers that it did."""
 
     def __init__(self) -> None:
@@ -55,4 +55,4 @@ def raising_handler() -> Callable[[int, FrameType | None], object] | None:
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
         return signal.default_int_handler
-    return handler if isinstance(handler, Remembered) else None
+    return handler if isinstance(handler, InterruptGuard) else None

@@ -14,7 +14,7 @@ from private_gsd.schema import Discrete, Numeric
 from private_gsd.workloads.checks import require_sound, whole
 from private_gsd.workloads.conditions import is_between, is_value
 from private_gsd.workloads.family import QUERY_COST, SingleQueries
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 from private_gsd.workloads.workload import CELL_LIMIT, Workload
 
 if TYPE_CHECKING:

@@ -70,7 +70,7 @@ class Family(ABC):
         return int(self.group_sizes.sum())
 
     @property
-    def units(self) -> NDArray[np.float64]:
+    def max_contributions(self) -> NDArray[np.float64]:
         """For each group, the most that one row can move one of its counts: 1 but for sums."""
         return np.ones(len(self.group_sizes))
 

@@ -15,7 +15,7 @@ from private_gsd.kernels.halfspaces import count_halfspaces
 from private_gsd.schema import Discrete, Numeric
 from private_gsd.workloads.checks import require_sound, whole
 from private_gsd.workloads.family import SingleQueries
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 from private_gsd.workloads.workload import CELL_LIMIT, Workload
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import numpy as np
 from private_gsd.kernels.binning import bin_codes, bin_numbers
 from private_gsd.kernels.marginals import count_tables
 from private_gsd.schema import Discrete
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

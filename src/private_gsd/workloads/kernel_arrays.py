@@ -11,8 +11,8 @@ from private_gsd.kernels.conjunctions import Conditions
 from private_gsd.kernels.halfspaces import Directions
 from private_gsd.kernels.marginals import LANES, MarginalTables
 from private_gsd.schema import Discrete
+from private_gsd.workloads.offsets import starts_of
 from private_gsd.workloads.programs import cuts_of_truths
-from private_gsd.workloads.starts import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,9 +14,9 @@ from private_gsd.sql.expressions import (
     FALSE,
     TRUE,
     And,
-    Known,
+    ColumnTest,
+    ConstantTruth,
     Or,
-    Test,
     both,
     columns_of_truth,
 )
@@ -246,7 +246,7 @@ def most_at_once(truths: Sequence[Truth]) -> int:
     """
     if len(truths) > MAX_COMPARED:
         return len(truths)
-    classes: list[list[list[dict[int, Test]] | None]] = []
+    classes: list[list[list[dict[int, ColumnTest]] | None]] = []
     for truth in truths:
         mine = boxes(truth)
         for members in classes:
@@ -263,21 +263,21 @@ def disjoint(one: Truth, other: Truth) -> bool:
     return _apart(boxes(one), boxes(other))
 
 
-def boxes(truth: Truth) -> list[dict[int, Test]] | None:
+def boxes(truth: Truth) -> list[dict[int, ColumnTest]] | None:
     """Alternatives that cover all rows that meet a condition; None where they are too many.
 
     Each says for some columns where a value must be. Comparisons are taken to be met.
     """
-    if isinstance(truth, Test):
+    if isinstance(truth, ColumnTest):
         return [{truth.position: truth}]
-    if isinstance(truth, Known):
+    if isinstance(truth, ConstantTruth):
         return [{}] if truth.truth == TRUE else []
     if isinstance(truth, Or):
         parts = [boxes(part) for part in truth.parts]
         found = [box for part in parts for box in part or []]
         return None if None in parts or len(found) > MAX_BOXES else found
     if isinstance(truth, And):
-        product: list[dict[int, Test]] = [{}]
+        product: list[dict[int, ColumnTest]] = [{}]
         for part in truth.parts:
             inner = boxes(part)
             if inner is None:
@@ -294,17 +294,19 @@ def boxes(truth: Truth) -> list[dict[int, Test]] | None:
     return [{}]
 
 
-def _within(one: dict[int, Test], other: dict[int, Test]) -> dict[int, Test] | None:
+def _within(
+    one: dict[int, ColumnTest], other: dict[int, ColumnTest]
+) -> dict[int, ColumnTest] | None:
     """Both boxes at once; None where nothing is in both."""
     found = dict(one)
     for position, test in other.items():
         if position in found:
             joined = both([found[position], test])
-            if isinstance(joined, Known):
+            if isinstance(joined, ConstantTruth):
                 if joined.truth == FALSE:
                     return None
                 continue
-            found[position] = expect_type(Test, joined)
+            found[position] = expect_type(ColumnTest, joined)
         else:
             found[position] = test
         mine = found[position]
@@ -313,7 +315,9 @@ def _within(one: dict[int, Test], other: dict[int, Test]) -> dict[int, Test] | N
     return found
 
 
-def _apart(one: list[dict[int, Test]] | None, other: list[dict[int, Test]] | None) -> bool:
+def _apart(
+    one: list[dict[int, ColumnTest]] | None, other: list[dict[int, ColumnTest]] | None
+) -> bool:
     if one is None or other is None:
         return False
     return all(_within(mine, theirs) is None for mine in one for theirs in other)

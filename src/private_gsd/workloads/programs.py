@@ -20,21 +20,21 @@ from private_gsd.sql.expressions import (
     UNKNOWN,
     And,
     Arithmetic,
+    ColumnTest,
+    ColumnValue,
     Comparison,
     Constant,
-    Is,
-    Known,
+    ConstantTruth,
+    HasTruth,
     Not,
     Or,
-    Test,
-    Value,
     columns_of_number,
     columns_of_truth,
     contrary,
     leaves,
     truth_at,
 )
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +63,7 @@ def cuts_of_truths(schema: Schema, truths: Sequence[Truth]) -> list[set[float]]:
     found: list[set[float]] = [set() for _ in schema]
     for truth in truths:
         for leaf in leaves(truth):
-            if isinstance(leaf, Test):
+            if isinstance(leaf, ColumnTest):
                 found[leaf.position].update(leaf.breaks)
     return found
 
@@ -122,7 +122,7 @@ class _Compiler:
         self.rising: list[bool] = []
         self.begun = 0
         self.nodes: list[tuple[int, int, int, int]] = []
-        self.tests: dict[Test, int] = {}
+        self.tests: dict[ColumnTest, int] = {}
         self.tables: list[NDArray[np.uint8]] = []
         self.size = 0
         self.comparisons: dict[Comparison, int] = {}
@@ -145,7 +145,7 @@ class _Compiler:
         for leaf in leaves(truth):
             if isinstance(leaf, Comparison):
                 valued |= columns_of_number(leaf.left) | columns_of_number(leaf.right)
-            elif isinstance(leaf, Test):
+            elif isinstance(leaf, ColumnTest):
                 tests.setdefault(leaf.position, []).append(self._truths(leaf))
         for column in sorted(columns_of_truth(truth)):
             segments = [] if column in valued else _runs(np.stack(tests[column]))
@@ -169,7 +169,7 @@ class _Compiler:
 
     def _node(self, truth: Truth, met: int, missed: int) -> int:
         """A node that goes one way if something is true, and the other if not."""
-        if isinstance(truth, Known):
+        if isinstance(truth, ConstantTruth):
             return met if truth.truth == TRUE else missed
         if isinstance(truth, And):
             for part in reversed(truth.parts):
@@ -181,13 +181,13 @@ class _Compiler:
             return missed
         if isinstance(truth, Not):
             return self._contrary(truth.part, met, missed)
-        if isinstance(truth, Is):
+        if isinstance(truth, HasTruth):
             if truth.truth == UNKNOWN:
                 false = self._node(contrary(truth.part), missed, met)
                 return self._node(truth.part, missed, false)
             inner = truth.part if truth.truth == TRUE else contrary(truth.part)
             return self._node(inner, met, missed)
-        if isinstance(truth, Test):
+        if isinstance(truth, ColumnTest):
             self.nodes.append((missed, met, truth.position, self._test(truth)))
         else:
             self.nodes.append((missed, met, -1 - self._comparison(truth), 0))
@@ -200,13 +200,13 @@ class _Compiler:
 
     def _contrary(self, part: Truth, met: int, missed: int) -> int:
         """The contrary of what has none that is simpler."""
-        if isinstance(part, Is):  # which is never unknown
+        if isinstance(part, HasTruth):  # which is never unknown
             return self._node(part, missed, met)
         known = expect_type(Comparison, part)
         contrary = Comparison(CONTRARY[known.operator], known.left, known.right)
         return self._node(contrary, met, missed)
 
-    def _truths(self, test: Test) -> NDArray[np.uint8]:
+    def _truths(self, test: ColumnTest) -> NDArray[np.uint8]:
         """For each atom of a test's column, how true it is."""
         column = self.schema.columns[test.position]
         if isinstance(column, Discrete):
@@ -217,7 +217,7 @@ class _Compiler:
             table = [truth_at(test, start) for start in atoms]
         return np.array([*table, *[test.null] * column.nullable], dtype=np.uint8)
 
-    def _test(self, test: Test) -> int:
+    def _test(self, test: ColumnTest) -> int:
         """Where the table of a test begins."""
         if test not in self.tests:
             self.tests[test] = self.size
@@ -235,7 +235,7 @@ class _Compiler:
         return self.comparisons[comparison]
 
     def _number(self, number: Number) -> None:
-        if isinstance(number, Value):
+        if isinstance(number, ColumnValue):
             self.numbers.append((kernels.VALUE, number.position, number.factor))
         elif isinstance(number, Constant):
             self.numbers.append((kernels.CONSTANT, 0, number.number))
@@ -298,7 +298,7 @@ def _degree(number: Number, column: int) -> int:
 def _has_is(truth: Truth) -> bool:
     if isinstance(truth, And | Or):
         return any(_has_is(part) for part in truth.parts)
-    return isinstance(truth, Is) or (isinstance(truth, Not) and _has_is(truth.part))
+    return isinstance(truth, HasTruth) or (isinstance(truth, Not) and _has_is(truth.part))
 
 
 def _runs(tables: NDArray[np.uint8]) -> list[tuple[int, int]]:

@@ -15,7 +15,7 @@ from private_gsd.errors import WorkloadError, did_you_mean
 from private_gsd.kernels.cells import fill_atoms
 from private_gsd.kernels.sums import Parts, count_sums
 from private_gsd.schema import Numeric
-from private_gsd.sql.expressions import FALSE, TRUE, Known, Test, both
+from private_gsd.sql.expressions import FALSE, TRUE, ColumnTest, ConstantTruth, both
 from private_gsd.sql.parsing import parse_predicate
 from private_gsd.workloads.checks import require_sound
 from private_gsd.workloads.family import Family
@@ -85,7 +85,7 @@ class Sums(Family):
         return np.ones(len(self.queries), dtype=np.int64)
 
     @property
-    def units(self) -> NDArray[np.float64]:
+    def max_contributions(self) -> NDArray[np.float64]:
         """For each sum, the most that one row can move it."""
         return np.array(
             [max(_ends(parts)[1] - _ends(parts)[0], 1) for parts in self.queries], float
@@ -94,7 +94,7 @@ class Sums(Family):
     def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:
         """A row gives at least so much and at most so much, and another row replaces that."""
         if neighbours == "replace-one":
-            return self.units**2
+            return self.max_contributions**2
         most = [max(abs(end) for end in _ends(parts)) for parts in self.queries]
         return np.maximum(np.array(most, dtype=np.float64), 1) ** 2
 
@@ -208,7 +208,7 @@ def _checked(schema: Schema, part: Part) -> Truth:
         raise WorkloadError(
             f"a sum's factor is a whole number of at most a million, not {part.factor!r}"
         )
-    truth: Truth = Known(TRUE)
+    truth: Truth = ConstantTruth(TRUE)
     if part.where:
         truth = parse_predicate(schema, part.where)
     if part.column is None:
@@ -219,5 +219,5 @@ def _checked(schema: Schema, part: Part) -> Truth:
     column = schema[part.column]
     if not isinstance(column, Numeric):
         raise WorkloadError(f"column {part.column!r} is {column.kind}; only numbers can be summed")
-    known = Test(schema.names.index(part.column), (TRUE,), FALSE)
+    known = ColumnTest(schema.names.index(part.column), (TRUE,), FALSE)
     return both([truth, known])

@@ -16,7 +16,7 @@ import numpy as np
 from private_gsd.errors import WorkloadError
 from private_gsd.workloads.checks import group_numbers
 from private_gsd.workloads.family import Neighbours
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,9 +56,9 @@ class Workload:
         return np.concatenate([family.group_sizes for family in self.families])
 
     @cached_property
-    def units(self) -> NDArray[np.float64]:
+    def max_contributions(self) -> NDArray[np.float64]:
         """For each group, the most that one row can move one of its counts: 1 but for sums."""
-        return np.concatenate([family.units for family in self.families])
+        return np.concatenate([family.max_contributions for family in self.families])
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:

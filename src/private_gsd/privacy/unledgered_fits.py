@@ -31,7 +31,7 @@ class UncountedWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class Fit:
+class UnledgeredFit:
     """What one fit spends, and on what.
 
     Attributes:
@@ -49,7 +49,9 @@ class Fit:
     neighbours: str
 
     @classmethod
-    def of(cls, data: Any, columns: Iterable[str], budget: RhoBudget, neighbours: str) -> Fit:
+    def of(
+        cls, data: Any, columns: Iterable[str], budget: RhoBudget, neighbours: str
+    ) -> UnledgeredFit:
         """A fit of some data: a path, or anything else."""
         path, frame = None, _nothing
         if isinstance(data, str | Path):
@@ -61,7 +63,7 @@ class Fit:
                 frame = _nothing
         return cls(path, frame, frozenset(columns), budget, neighbours)
 
-    def is_of_the_same(self, other: Fit) -> bool:
+    def same_data(self, other: UnledgeredFit) -> bool:
         """Whether both may be of the same data."""
         if self.path is not None and other.path is not None:
             return self.path == other.path
@@ -69,17 +71,17 @@ class Fit:
         return self.columns == other.columns or (mine is not None and mine is other.frame())
 
 
-COUNTED: list[Fit] = []
+FITS: list[UnledgeredFit] = []
 
 
-def count(fit: Fit) -> None:
+def remember(fit: UnledgeredFit) -> None:
     """Remember a fit that has paid."""
-    COUNTED.append(fit)
+    FITS.append(fit)
 
 
-def warn_if_again(fit: Fit) -> None:
+def warn_if_repeated(fit: UnledgeredFit) -> None:
     """Warn of a fit that is about to pay, if others of the same data have."""
-    fits = [fit, *(each for each in COUNTED if each.is_of_the_same(fit))]
+    fits = [fit, *(each for each in FITS if each.same_data(fit))]
     if len(fits) == 1:
         return
     relations = {each.neighbours for each in fits}
