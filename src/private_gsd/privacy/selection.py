@@ -66,8 +66,8 @@ def select_groups(
         neighbours: The neighbouring relation.
     """
     # Validate before charging. Answers must lie in [0, 1] so that n_records times them cannot
-    # overflow. The sensitivity of a score is one because answers and n_records do not depend on the
-    # data other than through earlier measurements, and are thus the same for neighbours.
+    # overflow. The sensitivity of a score is one because answers and n_records depend on the data
+    # through earlier measurements alone, and are thus the same for neighbours.
     require_public_schema(exact, noise)
     candidates, k, expected = _selectable(exact, answers, n_records, candidates, k)
     scale = selection_scale(units, k)
