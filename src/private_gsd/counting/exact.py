@@ -1,7 +1,7 @@
 """Exact counts of a workload, in one pass over a table, on several threads.
 
-Exact counts are the most sensitive thing in the program after the table itself. They have a type
-of their own, which shows nothing, and which no file or pickle takes.
+Exact counts are as sensitive as the table itself. They have a type of their own, whose ``repr`` is
+redacted, and which cannot be pickled, copied or converted to an array.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ExactCounts:
     Attributes:
         workload: The queries.
         n_records: The number of records of the table.
-        counts: For every query, how many rows meet it.
+        counts: For every query, the number of rows that meet it.
     """
 
     __slots__ = ("counts", "n_records", "workload")
@@ -111,7 +111,7 @@ def exact_counts(
 def _count_on_spark(
     workload: Workload, source: Source, table: SparkFrame, encoder: Encoder, progress: Progress
 ) -> ExactCounts:
-    """The same, where the rows are; errors have the same words."""
+    """The counts of a Spark frame; errors have the same messages as those of other tables."""
     summary, counts = count_on_spark(table, source.columns, encoder, workload)
     if summary.failures:
         raise DataError(f"{source.name}: {summary.failures[0]}")
@@ -133,14 +133,14 @@ def count(
         )
     matrix = np.asarray(matrix, dtype=np.float64)
     threads = threads or len(os.sched_getaffinity(0))
-    # As many pieces for each thread, all of one size: else one thread waits for the other.
+    # Every thread gets the same number of pieces of the same size, so that none waits.
     rounds = max(1, -(-len(matrix) // (threads * BATCH_ROWS)))
     pieces = np.array_split(matrix, threads * rounds)
     return _count(workload, pieces, partial(_checked, workload.schema), threads)[1]
 
 
 def _checked(schema: Schema, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Refuse a value outside the domain: the kernels would write outside of their tables."""
+    """Refuse a value outside the domain, since kernels would write outside their arrays."""
     for position, column in enumerate(schema):
         values = np.ascontiguousarray(matrix[:, position])
         if count_outside(values, *column.bounds, column.nullable):
@@ -156,12 +156,12 @@ def _count(
     total: int | None = None,
     progress: Progress = ignore,
 ) -> tuple[int, NDArray[np.int64]]:
-    """Encode and count pieces of a table on threads, each with counts of its own.
+    """Encode and count pieces of a table on several threads, each with its own counts.
 
     Args:
         workload: The queries.
         pieces: The pieces.
-        encode: Encodes a piece; None for a piece that is not counted.
+        encode: Encodes a piece; returns None if the piece is not to be counted.
         threads: The number of threads; as many as there are cores by default.
         total: The number of rows of all pieces, where it is known.
         progress: Called after every piece.
@@ -193,7 +193,7 @@ def _count(
         try:
             for piece in pieces:
                 waiting.append(pool.submit(work, piece))
-                # No more pieces are held than there are threads to work on, and one to come.
+                # At most one piece more than there are threads is in memory.
                 if len(waiting) > threads:
                     take()
             while waiting:

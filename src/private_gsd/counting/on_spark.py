@@ -1,9 +1,9 @@
-"""Spark: the same encoding and counting, on the partitions of a frame.
+"""Counting on Spark: the partitions of a frame are encoded and counted where they are.
 
-Each partition is encoded and counted by one task, which gives one vector of counts, in compressed
-blocks. The cluster adds them up, block by block, and the driver receives one vector. No row leaves
-its executor, and a task that dies and is done again counts once: Spark uses the result of one
-attempt alone.
+Each partition is encoded and counted by one task, which returns a vector of counts in compressed
+blocks. The cluster adds up the blocks of all partitions, and the driver receives one vector. No row
+leaves its executor. A task that fails and is repeated counts once, since Spark uses the result of
+one attempt only.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
     Batches = Iterator[pa.RecordBatch]
 
 BATCH_ROWS = 65_536
-# Counts in a block: what one task of the second step holds of each partition at a time.
+# The number of counts in a block; the second step reads the blocks of a partition one by one.
 BLOCK = 2**18
 SUMMARY = -1
-# The types that counts travel in, by NumPy's letters; sums may be negative.
+# The NumPy type codes of transmitted counts, smallest first; sums may be negative.
 PACKED = "BbHhIiq"
 RESULT = "block int, data binary"
 
 
 @dataclass
 class PartitionSummary:
-    """What a partition found besides its counts.
+    """The number of rows, the problems and the failures of a partition, besides its counts.
 
     Attributes:
-        rows: How many rows it has.
+        rows: The number of rows.
         problems: Values outside the schema.
-        failures: Why it could not be read at all.
+        failures: Error messages, if the partition could not be read.
     """
 
     rows: int = 0
@@ -58,7 +58,7 @@ class PartitionSummary:
     failures: list[str] = field(default_factory=list)
 
     def merge(self, other: PartitionSummary) -> None:
-        """Add what another partition found."""
+        """Add the summary of another partition."""
         self.rows += other.rows
         self.problems.merge(other.problems)
         self.failures = sorted({*self.failures, *other.failures})[:1]
@@ -67,22 +67,22 @@ class PartitionSummary:
 def count_on_spark(
     table: SparkFrame, columns: Sequence[str], encoder: Encoder, workload: Workload
 ) -> tuple[PartitionSummary, NDArray[np.int64]]:
-    """Count the rows of a Spark frame for every query of a workload, where they are.
+    """Count the rows of a Spark frame for every query of a workload, on its executors.
 
     Args:
         table: The frame.
         columns: The columns to read.
-        encoder: Encodes them.
+        encoder: The encoder of the columns.
         workload: The queries.
     """
     job = zlib.compress(pickle.dumps((encoder, workload, tuple(columns))), 1)
     blocks = -(-workload.size // BLOCK)
     with table.readable():
-        # By number: mapInArrow itself does not take every name.
+        # Columns are renamed to numbers, since mapInArrow does not accept every name.
         names = [f"c{number}" for number in range(len(columns))]
         frame = table.frame.select(*map(quoted, columns)).toDF(*names)
         partial = frame.mapInArrow(lambda batches: count_partition(job, batches), RESULT)
-        # The blocks of all partitions meet by their number, the summaries among them.
+        # Blocks with the same number, and all summaries, are sent to the same task.
         met = partial.repartition(min(blocks + 1, 64), "block")
         total = met.mapInArrow(add_blocks, RESULT).toArrow()
     summary = PartitionSummary()
@@ -97,7 +97,7 @@ def count_on_spark(
 
 
 def count_partition(job: bytes, batches: Batches) -> Batches:
-    """One partition: its counts in blocks, and a summary."""
+    """The counts of one partition in blocks, and its summary."""
     encoder, workload, columns = _job(job)
     summary = PartitionSummary()
     running = RunningCounts(workload)
@@ -121,7 +121,7 @@ def count_partition(job: bytes, batches: Batches) -> Batches:
 
 
 def add_blocks(batches: Batches) -> Batches:
-    """Add up the blocks with the same number that met in one place."""
+    """Add up the blocks with the same number, and the summaries."""
     summary = PartitionSummary()
     sums: dict[int, NDArray[np.int64]] = {}
     for batch in batches:
@@ -142,7 +142,7 @@ _jobs: dict[bytes, Any] = {}
 
 
 def _job(job: bytes) -> tuple[Encoder, Workload, tuple[str, ...]]:
-    """Encoder, workload and columns; a worker that does several partitions unpacks them once."""
+    """Encoder, workload and columns; a worker with several partitions unpacks them once."""
     if job not in _jobs:
         _jobs.clear()
         _jobs[job] = pickle.loads(zlib.decompress(job))
@@ -151,9 +151,9 @@ def _job(job: bytes) -> tuple[Encoder, Workload, tuple[str, ...]]:
 
 
 def _local(batch: pa.RecordBatch, encoder: Encoder) -> pa.RecordBatch:
-    """Moments as the session's clock shows them, where the schema has no time zone.
+    """Convert timestamps to the session's local time, if the schema has no time zone.
 
-    Spark's timestamps have none of their own: they come with the session's.
+    Spark's timestamps have no time zone of their own; Arrow gives them the session's.
     """
     arrays = []
     for name, array in zip(batch.schema.names, batch.columns, strict=True):
@@ -166,7 +166,7 @@ def _local(batch: pa.RecordBatch, encoder: Encoder) -> pa.RecordBatch:
 
 
 def _packed(counts: NDArray[np.int64]) -> bytes:
-    """Counts in as few bytes as they need: the smallest type that holds them, compressed."""
+    """Counts in the smallest integer type that fits, compressed."""
     least, largest = int(counts.min()), int(counts.max())
     kind = next(
         kind for kind in PACKED if np.iinfo(kind).min <= least and largest <= np.iinfo(kind).max

@@ -1,4 +1,4 @@
-"""Arithmetic: the numbers in the text of a predicate, made of columns and constants."""
+"""Arithmetic: numeric expressions of columns and constants in the text of a predicate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MOMENT = r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?([+-]\d{2}:?\d{2}|Z)?)?"
 
-# The seconds of each unit of time with a fixed length; months and years have none.
+# The seconds of each unit of time; months and years have no fixed length.
 SECONDS = {"D": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 SPANS = {"week": 604800, "day": 86400, "hour": 3600, "minute": 60, "second": 1}
 
@@ -29,7 +29,13 @@ BINARY = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 
 
 class Quantity(NamedTuple):
-    """A number, and what it measures: None, a "moment", or a "span" of time in seconds a unit."""
+    """A number and its meaning.
+
+    Attributes:
+        number: The number.
+        sort: "moment" for a point in time, "span" for a length of time, None for a plain number.
+        unit: The seconds in one unit of a moment or a span.
+    """
 
     number: Number
     sort: str | None = None
@@ -40,7 +46,12 @@ class NumberReader(PredicateText):
     """Reads the numbers in the text of a predicate."""
 
     def number(self, node: Node, beside: Node | None = None) -> Quantity:
-        """A number; a text that is compared with a moment is read as a moment."""
+        """Read a number.
+
+        Args:
+            node: The node.
+            beside: The other operand. If it has moments, a text is read as a moment.
+        """
         node = bare(node)
         if isinstance(node, exp.Null):
             return Quantity(Constant(math.nan))
@@ -81,7 +92,7 @@ class NumberReader(PredicateText):
             raise self.error(node, f"{short(node.this)!r} is not a number") from None
 
     def plain_number(self, node: Node) -> Decimal | None:
-        """A number with its sign, if it is one; all its digits count."""
+        """A literal number with its sign, to all of its digits; None for any other node."""
         negative = False
         while isinstance(node, exp.Neg):
             node, negative = bare(node.this), not negative
@@ -89,7 +100,7 @@ class NumberReader(PredicateText):
             return None
         try:
             number = Decimal(node.this)
-        except InvalidOperation:  # no number, or one beyond all others
+        except InvalidOperation:  # not a number, or out of range
             number = Decimal(self.literal(node))
         return number.copy_negate() if negative else number
 
@@ -173,7 +184,7 @@ class NumberReader(PredicateText):
         return _folded(operator, one, other)._replace(sort=sort)
 
     def parsed(self, node: Node) -> dt.datetime:
-        """A date or a moment, from its text."""
+        """Parse a date or a moment."""
         try:
             if not re.fullmatch(MOMENT, node.this):
                 raise ValueError
@@ -186,7 +197,7 @@ class NumberReader(PredicateText):
 
 
 def _folded(operator: str, one: Quantity, other: Quantity) -> Quantity:
-    """An operation; its result where both operands are constants."""
+    """An operation, computed if both operands are constants."""
     if isinstance(one.number, Constant) and isinstance(other.number, Constant):
         first, second = one.number.number, other.number.number
         return one._replace(number=Constant(_computed(operator, first, second)))
@@ -194,7 +205,7 @@ def _folded(operator: str, one: Quantity, other: Quantity) -> Quantity:
 
 
 def _computed(operator: str, first: float, second: float) -> float:
-    """The result for two constants; in decimals, as in databases: 0.1 + 0.2 is 0.3."""
+    """The result for two constants, in decimal arithmetic as in databases: 0.1 + 0.2 is 0.3."""
     if operator == "/":
         return divided(first, second)
     if not (math.isfinite(first) and math.isfinite(second)):
@@ -204,7 +215,7 @@ def _computed(operator: str, first: float, second: float) -> float:
 
 
 def alike(one: Quantity, other: Quantity) -> tuple[Quantity, Quantity]:
-    """Two quantities, both in the smaller of their units of time."""
+    """Convert two quantities to the smaller of their units of time."""
     if one.sort is None and other.sort is None:
         return one, other
     unit = min(one.unit, other.unit)
@@ -226,7 +237,7 @@ def _in_unit(number: Quantity, unit: float) -> Quantity:
 
 
 def units_of(moment: dt.datetime, unit: str) -> float:
-    """A moment in units since 1970: the fraction of a unit that has begun counts as a whole."""
+    """A moment in units since 1970; a moment between two whole units becomes their midpoint."""
     exact = np.datetime64(moment, "us")
     floor = exact.astype(f"datetime64[{unit}]")
     begun = floor.astype("datetime64[us]") < exact
@@ -234,5 +245,5 @@ def units_of(moment: dt.datetime, unit: str) -> float:
 
 
 def sort_of(number: Quantity) -> str:
-    """What a number measures, in words."""
+    """The meaning of a number, in words."""
     return {None: "a number", "moment": "a moment", "span": "a span of time"}[number.sort]

@@ -1,4 +1,4 @@
-"""Comparisons: a column with a constant, two columns, or two numbers, as checked expressions."""
+"""Comparisons of a column with a constant, of two columns, or of two numbers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ComparisonReader(NumberReader):
         return self._numbers(left, operator, right)
 
     def _with_constant(self, node: exp.Column, operator: str, other: Node) -> Truth:
-        """A column and a constant: looked up by code, or by segment."""
+        """Compare a column with a constant, as a test of codes or segments."""
         position, column = self.column(node)
         if isinstance(column, Discrete):
             value = self._category(column, other, operator)
@@ -101,7 +101,7 @@ class ComparisonReader(NumberReader):
         return value
 
     def _text_of(self, column: Discrete, node: Node, number: Decimal) -> str | Decimal:
-        """The one text among a column's values that writes a number; else the number."""
+        """The value of a text column that spells a number; the number itself if there is none."""
         found = [str(value) for value in column.values if _number_of(value) == number]
         if len(found) > 1:
             texts = " or ".join(map(repr, found[:5]))
@@ -120,7 +120,7 @@ class ComparisonReader(NumberReader):
         return found.number.number
 
     def _moment(self, column: Date | Datetime, node: Node) -> float:
-        if is_text(node):  # as the column writes its moments
+        if is_text(node):  # a moment as text
             moment = self.parsed(node)
             if isinstance(column, Date) and moment.time() != dt.time():
                 raise self.error(node, f"column {column.name!r} holds days, without a time of day")
@@ -142,7 +142,7 @@ class ComparisonReader(NumberReader):
         return units_of(moment, column.unit)
 
     def _two_lists(self, left: exp.Column, operator: str, right: exp.Column) -> Truth | None:
-        """Two columns of categories; None where both hold numbers."""
+        """Compare two columns of categories; None if both are numeric."""
         (one, mine), (other, theirs) = self.column(left), self.column(right)
         if not isinstance(mine, Discrete) and not isinstance(theirs, Discrete):
             return None
@@ -162,7 +162,7 @@ class ComparisonReader(NumberReader):
         if one == other:
             truths = tuple(TRUE if compare(v, v) else FALSE for v in mine.values)
             return ColumnTest(one, truths, UNKNOWN)
-        # One alternative for each value of the first: unknown where either is null.
+        # One alternative for each value of the first column. The result is unknown if one is null.
         parts = []
         for code, value in enumerate(mine.values):
             here = tuple(TRUE if each == code else FALSE for each in range(len(mine.values)))
@@ -175,7 +175,7 @@ class ComparisonReader(NumberReader):
         return either([*parts, *nulls])
 
     def _numbers(self, left: Node, operator: str, right: Node) -> Truth:
-        """Two numbers, made of several columns."""
+        """Compare two numeric expressions."""
         one, other = self.number(left, right), self.number(right, left)
         if one.sort != other.sort:
             raise self.error(
@@ -193,7 +193,7 @@ class ComparisonReader(NumberReader):
 
 
 def _segments(position: int, column: Numeric, operator: str, bound: float) -> ColumnTest:
-    """A number compared with a constant, as segments of the column's domain."""
+    """The comparison of a numeric column with a constant, as a test of segments."""
     at = _cut(column, bound)
     after = _cut(column, math.nextafter(bound, math.inf))
     cuts = {
@@ -210,7 +210,7 @@ def _segments(position: int, column: Numeric, operator: str, bound: float) -> Co
     told: list[int] = [truths[0]]
     for each, truth in zip(breaks, truths[1:], strict=True):
         if each <= low:
-            told = [truth]  # nothing lies before it
+            told = [truth]  # no value is below the break
         elif each <= high:
             if kept and kept[-1] == each:
                 told[-1] = truth
@@ -225,7 +225,7 @@ def _has_numbers(column: Discrete) -> bool:
 
 
 def _number_of(value: object) -> Decimal | None:
-    """The number that a text writes in digits, if it does.
+    """The number that a text spells in digits; None for other texts.
 
     >>> _number_of("01"), _number_of("1.50"), _number_of("1e5")
     (Decimal('1'), Decimal('1.50'), None)
@@ -235,7 +235,7 @@ def _number_of(value: object) -> Decimal | None:
 
 
 def _cut(column: Numeric, bound: float) -> float:
-    """Where a column is cut: of whole numbers and moments, at the next whole one."""
+    """The cut point for a bound; for whole numbers and moments, the next whole number."""
     if isinstance(column, Real) or not math.isfinite(bound):
         return bound
     return float(math.ceil(bound))

@@ -1,4 +1,4 @@
-"""Evaluation of a condition on one row: slow and plain, the reference for the kernels."""
+"""Evaluation of a condition on one row: a slow reference for the kernels."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def truth_of(truth: Truth, row: Sequence[float]) -> int:
 
 
 def divided(one: float, other: float) -> float:
-    """A quotient. Division by zero is infinite, as in DuckDB; zero by zero is null."""
+    """A quotient. Division by zero gives infinity, as in DuckDB; zero by zero gives null."""
     if other != 0:
         return one / other
     return math.nan if one == 0 or math.isnan(one) else math.copysign(math.inf, one)

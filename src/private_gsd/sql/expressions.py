@@ -1,7 +1,7 @@
-"""Expressions: what a predicate asks of a row, checked, in three-valued logic.
+"""Expressions: checked conditions on a row, in three-valued logic.
 
-Truth is 0 for false, 1 for unknown and 2 for true, so that AND is the least, OR the greatest, and
-NOT what is missing to 2. Numbers are those of encoded rows; NaN is null.
+The truth values are 0 for false, 1 for unknown and 2 for true. AND is the minimum, OR the maximum,
+and NOT t is 2 - t. Numbers are those of encoded rows; NaN is null.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ ARITHMETIC = ("+", "-", "*", "/", "abs", "coalesce")
 
 @dataclass(frozen=True)
 class ColumnTest:
-    """A condition on one column: a truth value for each code, or each segment between breaks.
+    """A condition on one column: a truth value for each code, or for each segment between breaks.
 
     Attributes:
         position: The column's position in the schema.
-        truths: For each code, or for each segment: [.., b0), [b0, b1), … [bn, ..].
-        null: For a null.
-        breaks: Where a number is cut, inside its bounds; none for a column of categories.
+        truths: The truth value of each code, or of each segment: [.., b0), [b0, b1), … [bn, ..].
+        null: The truth value of null.
+        breaks: The cut points of a numeric column, inside its bounds; empty for categories.
     """
 
     position: int
@@ -46,7 +46,7 @@ class ConstantTruth:
 
 @dataclass(frozen=True)
 class ColumnValue:
-    """The number in a column, times a factor (of units of time)."""
+    """The number in a column, multiplied by a factor that converts units of time."""
 
     position: int
     factor: float = 1.0
@@ -88,21 +88,21 @@ class Not:
 
 @dataclass(frozen=True)
 class And:
-    """A condition that asks for all of its parts."""
+    """The conjunction of conditions."""
 
     parts: tuple[Truth, ...]
 
 
 @dataclass(frozen=True)
 class Or:
-    """A condition that asks for at least one of its parts."""
+    """The disjunction of conditions."""
 
     parts: tuple[Truth, ...]
 
 
 @dataclass(frozen=True)
 class HasTruth:
-    """Whether a condition has one truth value; this is never unknown itself."""
+    """Whether a condition has a given truth value; the answer is true or false, never unknown."""
 
     part: Truth
     truth: int
@@ -139,7 +139,7 @@ def contrary(part: Truth) -> Truth:
 
 
 def just(part: Truth, truth: int) -> Truth:
-    """Whether a condition has one truth value."""
+    """Whether a condition has a given truth value, in the simplest form."""
     if isinstance(part, ColumnTest):
         truths = tuple(TRUE if each == truth else FALSE for each in part.truths)
         return ColumnTest(part.position, truths, TRUE if part.null == truth else FALSE, part.breaks)
@@ -161,7 +161,7 @@ def _never_unknown(part: Truth) -> bool:
 
 
 def leaves(part: Truth) -> Iterator[ColumnTest | Comparison | ConstantTruth]:
-    """The tests, comparisons and known truths that a condition is made of."""
+    """The tests, comparisons and constants of a condition."""
     if isinstance(part, And | Or):
         for each in part.parts:
             yield from leaves(each)
@@ -208,7 +208,7 @@ def _joined(parts: list[Truth], kind: type[And | Or], neutral: int, decides: int
             tests[part.position] = part if known is None else _merged(known, part, decides)
         elif part not in rest:
             rest.append(part)
-    # In the order of the columns: the order in the text makes no difference.
+    # Sorted by column, so that the order in the text makes no difference.
     found: list[Truth] = [tests[position] for position in sorted(tests)]
     found += rest
     if not found:
@@ -230,7 +230,7 @@ def _merged(one: ColumnTest, other: ColumnTest, decides: int) -> ColumnTest:
 
 
 def _wide(one: ColumnTest, other: ColumnTest) -> tuple[int, ...]:
-    """The truths of a test, as many as those of another test of the same column."""
+    """The truths of a test, repeated to the length of another test of the same column."""
     return one.truths if len(one.truths) >= len(other.truths) else one.truths * len(other.truths)
 
 

@@ -1,6 +1,6 @@
 """Narrowing: the part of each column's domain in which a condition can hold.
 
-Numbers are narrowed as intervals, forwards from columns to a comparison and back again.
+Numbers are narrowed by interval arithmetic: forwards from columns to a comparison, then backwards.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ EVERYWHERE = (-math.inf, math.inf)
 
 
 def passing(truth: Truth) -> Truth:
-    """Whether a rule is met: true or unknown, as in SQL's CHECK; never unknown itself."""
+    """Whether a rule is met, that is true or unknown, as in SQL's CHECK; never unknown itself."""
     if isinstance(truth, And):
         return both([passing(part) for part in truth.parts])
     if isinstance(truth, Or):
@@ -64,9 +64,9 @@ def passing(truth: Truth) -> Truth:
 
 
 def wanted(truth: Truth, values: frozenset[int]) -> Truth:
-    """A condition that holds at least wherever another has one of some truth values.
+    """A necessary condition for ``truth`` to take one of the given truth values.
 
-    It is made of tests, comparisons, AND and OR alone, each met or not.
+    The condition has tests, comparisons, AND and OR only, and is true or false, never unknown.
     """
     if values >= ALL:
         return ConstantTruth(TRUE)
@@ -87,14 +87,14 @@ def wanted(truth: Truth, values: frozenset[int]) -> Truth:
 
 
 def _combined(truth: And | Or, values: frozenset[int]) -> Truth:
-    """AND has the least truth value of its parts, OR the greatest."""
+    """``wanted`` for AND, whose value is the minimum of its parts, and OR, the maximum."""
     least = isinstance(truth, And)
     if len(values) == 2 and UNKNOWN in values:
         parts = [wanted(part, values) for part in truth.parts]
         return both(parts) if (TRUE in values) == least else either(parts)
     alternatives = []
     for value in sorted(values):
-        # All parts are at least (or at most) so true, and one of them just so.
+        # All parts have at least (for OR: at most) this truth value, and one of them has it.
         bound = frozenset(each for each in ALL if (each >= value if least else each <= value))
         parts = [wanted(part, bound) for part in truth.parts]
         if len(bound) > 1:
@@ -122,7 +122,7 @@ def _compared(truth: Comparison, values: frozenset[int]) -> Truth:
 
 
 def _has_choice(number: Number) -> bool:
-    """Whether a number may be null where no column is, or the reverse, apart from division."""
+    """Whether null columns do not determine if a number is null; division is not considered."""
     if isinstance(number, Arithmetic):
         return number.operator == "coalesce" or any(map(_has_choice, number.parts))
     return isinstance(number, Constant) and math.isnan(number.number)
@@ -141,11 +141,11 @@ def _chosen(test: ColumnTest, values: frozenset[int]) -> ColumnTest:
 
 
 def narrowed(conditions: list[Truth], box: Box) -> Box | None:
-    """The part of a box in which all conditions can hold; None where there is none.
+    """The part of a box in which all conditions can hold; None if it is empty.
 
     Args:
-        conditions: As ``wanted`` gives them.
-        box: For each column, the values that it may have.
+        conditions: Conditions that ``wanted`` returned.
+        box: For each column, the region of its values.
     """
     for _ in range(ROUNDS):
         before = box
@@ -190,7 +190,7 @@ def _narrow_comparison(comparison: Comparison, box: Box) -> Box | None:
     one, other = _forward(left, box), _forward(right, box)
     if one[0] > one[1] or other[0] > other[1]:
         return None
-    # Of whole numbers, one that is less is less by 1.
+    # If a whole number is less than another, the difference is at least 1.
     whole = comparison.operator in ("<", ">") and _whole(left, box) and _whole(right, box)
     if comparison.operator in ("<", "<="):
         other = other[0] - whole, other[1] - whole
@@ -228,7 +228,7 @@ def _none(interval: Interval) -> bool:
 
 
 def _forward(number: Number, box: Mapping[int, Region]) -> Interval:
-    """The interval of a number's values on a box, apart from null."""
+    """An interval that contains all values of a number on a box, except null."""
     if isinstance(number, ColumnValue):
         low, high = box[number.position].hull
         if low > high:
@@ -257,7 +257,7 @@ def _forward(number: Number, box: Mapping[int, Region]) -> Interval:
 
 
 def _backward(number: Number, interval: Interval, box: Box) -> bool:
-    """Narrow the columns of a number that lies in an interval; false where nothing is left."""
+    """Narrow the columns of a number that lies in an interval; false if no value is left."""
     if isinstance(number, Constant):
         return True
     if isinstance(number, ColumnValue):
@@ -282,7 +282,7 @@ def _backward(number: Number, interval: Interval, box: Box) -> bool:
         first, second = _quotient(interval, other), _quotient(interval, one)
     else:
         first, second = _product(interval, other), _quotient(one, interval)
-    # The sum of a small and a large number is only as exact as the large one.
+    # The rounding error of a sum is relative to its largest operand.
     ends = [abs(end) for end in (*interval, *one, *other) if math.isfinite(end)]
     slack = SLACK * max(ends, default=0.0) if number.operator in "+-" else 0.0
     return all(

@@ -1,7 +1,7 @@
 """Parsing: the text of a WHERE clause to an expression, checked against a schema.
 
-Errors point at the place in the text. What is not understood is refused: there is no function, type
-or operator that is passed on to a database.
+Errors point at the place in the text. Functions, types and operators that are not known are
+refused.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def parse_predicate(schema: Schema, text: str, name: str = "the predicate") -> T
     Args:
         schema: The public schema.
         text: The clause, without the word WHERE.
-        name: What the text is, for errors.
+        name: The name of the text in error messages.
     """
     reader = _Reader(schema, text, name)
     try:
@@ -50,10 +50,10 @@ def parse_predicate(schema: Schema, text: str, name: str = "the predicate") -> T
 
 
 class _Reader(ComparisonReader):
-    """Reads conditions: comparisons, and what joins them."""
+    """Reads conditions: comparisons and logical operators."""
 
     def truth(self, node: Node) -> Truth:
-        """A condition."""
+        """Read a condition."""
         if isinstance(node, exp.Paren):
             return self.truth(node.this)
         if isinstance(node, exp.And):
@@ -87,7 +87,7 @@ class _Reader(ComparisonReader):
         raise self.unsupported(node)
 
     def _flag(self, node: exp.Column) -> Truth:
-        """A boolean column by itself."""
+        """Read a boolean column that is a condition by itself."""
         position, column = self.column(node)
         if not isinstance(column, Discrete) or not isinstance(column.values[0], bool):
             raise self.error(node, f"column {column.name!r} is {column.kind}, not a condition")
@@ -119,7 +119,7 @@ class _Reader(ComparisonReader):
 
 
 def _is_like(text: str, pattern: str) -> bool:
-    """Whether a text is like a pattern: the last % takes more, sign by sign, where it must."""
+    """Whether a text matches a LIKE pattern; on a mismatch the last % takes one more character."""
     at = place = 0
     last, begun = -1, 0
     while at < len(text):

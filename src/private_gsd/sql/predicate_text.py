@@ -1,6 +1,6 @@
 """The text of a predicate: its syntax tree, its columns, and errors that point at a place in it.
 
-Nothing is ever executed. The parser's own messages and log lines reach nobody.
+The text is never executed. Messages and log lines of the parser are suppressed.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ MAX_DEPTH = 50
 MAX_NODES = 2_000
 SHOWN = 60
 OPENING, CLOSING = {"(", "[", "{"}, {")", "]", "}"}
-# What the parser may say of a node; whatever else it says is not understood.
+# The arguments of a node that are understood; a node with any other argument is refused.
 PARTS = {"this", "expression", "expressions", "low", "high", "to", "unit", "is_string", "quoted"}
-PARTS |= {"table"}  # which has its own message
+PARTS |= {"table"}  # refused with a message of its own
 ALLOWED = (
     "comparisons, BETWEEN, IN lists, LIKE, IS NULL, IS TRUE, AND, OR, NOT, + - * /, abs(), "
     "coalesce(), DATE and TIMESTAMP literals and INTERVALs up to weeks"
@@ -47,7 +47,7 @@ class PredicateText:
     Args:
         schema: The public schema.
         text: The text.
-        name: What the text is, for errors.
+        name: The name of the text in error messages.
     """
 
     def __init__(self, schema: Schema, text: str, name: str) -> None:
@@ -85,7 +85,7 @@ class PredicateText:
         )
 
     def unsupported(self, node: Node) -> WorkloadError:
-        """What is not understood."""
+        """An error for a part of the text that is not supported."""
         hint = self._quoting_hint()
         if is_text(node) and node.this in self.schema:
             hint = _to_quote(node.this)
@@ -96,7 +96,7 @@ class PredicateText:
         return self.error_at(place, words)
 
     def _quoting_hint(self) -> str:
-        """A hint where a name stands in the text bare, and SQL reads it as something else."""
+        """A hint to quote a column's name, if SQL reads the unquoted name as something else."""
         unquoted = re.sub(r"'[^']*'|\"[^\"]*\"", "''", self.text)
         for name in sorted(self.schema.names, key=len, reverse=True):
             word = rf"(?<!\w){re.escape(name)}(?!\w)"
@@ -107,7 +107,7 @@ class PredicateText:
     # The tree
 
     def tree(self) -> Node:
-        """The syntax tree, checked for its size and for parts that are not known."""
+        """The syntax tree, after checking its size and its parts."""
         try:
             self._check_depth()
             parsed = sqlglot.parse(self.text, read=DIALECT)
@@ -127,14 +127,14 @@ class PredicateText:
         if sum(1 for _ in found[0].walk()) > MAX_NODES:
             raise self.error_at(None, f"it has more than {MAX_NODES:,} parts")
         for node in found[0].walk():
-            # A flag that is not known could turn the meaning round.
+            # An unknown flag could reverse the meaning.
             known = PARTS | ({"negate"} if isinstance(node, exp.Like) else set())
             if any(value and name not in known for name, value in node.args.items()):
                 raise self.unsupported(node)
         return found[0]
 
     def _check_depth(self) -> None:
-        """The parser calls itself for each parenthesis and NOT."""
+        """Refuse deeply nested text, since the parser is recursive."""
         depth = 0
         for token in sqlglot.tokenize(self.text, read=DIALECT):
             depth += (token.text in OPENING) - (token.text in CLOSING)
@@ -144,7 +144,7 @@ class PredicateText:
     # Columns
 
     def column(self, node: exp.Column) -> tuple[int, Column]:
-        """A column by its name: as written, or whatever its case where that is clear."""
+        """A column by its name; an unquoted name may differ in case if it is unambiguous."""
         if node.args.get("table") or not isinstance(node.this, exp.Identifier):
             hint = self._quoting_hint()
             raise self.error(node, f"name the column alone, without a table{hint}")
@@ -161,7 +161,7 @@ class PredicateText:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the parser from logging, in this thread and meanwhile."""
+    """Suppress the log lines of the parser within a block, in this thread."""
     before = _parsing.set(True)
     try:
         yield
@@ -170,12 +170,12 @@ def quiet() -> Iterator[None]:
 
 
 def column_named(schema: Schema, text: str, where: str) -> Column:
-    """A column by its name as SQL writes it.
+    """A column by its name in SQL.
 
     Args:
         schema: The public schema.
         text: The name, perhaps in double quotes.
-        where: What the name stands in, for the error.
+        where: The context of the name, for the error message.
     """
     with quiet():
         node = _column_node(text)
@@ -213,14 +213,14 @@ def _to_quote(name: str) -> str:
 
 
 def bare(node: Node) -> Node:
-    """What stands in parentheses."""
+    """A node without its parentheses."""
     while isinstance(node, exp.Paren):
         node = node.this
     return node
 
 
 def is_text(node: Node) -> bool:
-    """Whether it is a text in quotes."""
+    """Whether a node is a text in quotes."""
     return isinstance(node, exp.Literal) and bool(node.is_string)
 
 
@@ -230,7 +230,7 @@ def shown(node: Node) -> str:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a text can be written down; bytes that are not UTF-8 come as lone surrogates."""
+    """Whether a text can be encoded; bytes that are not UTF-8 are read as lone surrogates."""
     return not any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
@@ -241,5 +241,5 @@ def short(text: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """A text in which each sign that is not shown as such is a blank."""
+    """A text with a blank in place of each character that is not printable."""
     return "".join(sign if sign.isprintable() else " " for sign in text)

@@ -1,4 +1,4 @@
-"""Proofs that no row meets some conditions and misses others; not every truth is proven."""
+"""Proofs that no row meets some conditions and misses others; the method is not complete."""
 
 from __future__ import annotations
 

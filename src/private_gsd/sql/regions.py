@@ -1,6 +1,6 @@
-"""Regions: sets of values of a column, as pieces of a line, with or without null.
+"""Regions: sets of values of a column, as closed intervals, with or without null.
 
-Categories lie on the line as their codes. All ends belong to a piece.
+Categories are represented by their codes.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Region:
     """A set of values of a column.
 
     Attributes:
-        pieces: Disjoint, in order, none empty.
+        pieces: The closed intervals of the set: disjoint, sorted, none empty.
         null: Whether null belongs to the set.
-        grid: The number of steps in one unit; 0 for numbers without steps.
+        grid: The number of possible values per unit; 0 for real numbers without rounding.
     """
 
     pieces: Pieces
@@ -53,7 +53,7 @@ class Region:
 
     @property
     def hull(self) -> tuple[float, float]:
-        """The least and the greatest number; nothing where there is none."""
+        """The least and the greatest number; (inf, -inf) if there are no numbers."""
         return (self.pieces[0][0], self.pieces[-1][1]) if self.pieces else (math.inf, -math.inf)
 
     @property
@@ -71,7 +71,7 @@ class Region:
         return any(low <= value <= high for low, high in self.pieces)
 
     def meet(self, test: ColumnTest) -> Region:
-        """The part in which a test is true."""
+        """The part of the region in which a test is true."""
         if not test.breaks:
             if len(test.truths) == 1:
                 pieces = self.pieces if test.truths[0] == TRUE else ()
@@ -92,7 +92,7 @@ class Region:
         return replace(self, pieces=pieces, null=self.null and test.null == TRUE)
 
     def within(self, low: float, high: float) -> Region:
-        """The part between two numbers, without null; the numbers may have rounding errors."""
+        """The part of the region between two numbers, without null, with a margin for rounding."""
         low -= SLACK * abs(low)
         high += SLACK * abs(high)
         if self.grid and math.isfinite(low):
@@ -125,7 +125,7 @@ class Region:
         return replace(self, pieces=((low, cut),)), replace(self, pieces=((after, high),))
 
     def draw(self, rng: np.random.Generator) -> float:
-        """A random value; numbers are uniform, and NaN is null."""
+        """A random value of the region; numbers are uniform, and NaN is null."""
         sizes = [self._size(piece) for piece in self.pieces]
         # Null has the probability 1/3.
         if not sizes or (self.null and rng.random() < 1 / 3):
@@ -184,7 +184,7 @@ def _both(one: Pieces, other: Pieces) -> Pieces:
 
 
 def _joined(pieces: list[tuple[float, float]], grid: float) -> Pieces:
-    """Pieces in order, those that touch or overlap joined."""
+    """Sorted pieces, with those that touch or overlap joined."""
     found: list[tuple[float, float]] = []
     for low, high in pieces:
         if found and (low <= found[-1][1] or (grid and low * grid - found[-1][1] * grid < 1.5)):

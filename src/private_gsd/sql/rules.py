@@ -1,6 +1,7 @@
-"""Rules: conditions that every synthetic row meets; a search for rows that meet them all.
+"""Rules: conditions that every synthetic row meets, and a search for rows that meet them all.
 
-A rule is broken where it is false, as with SQL's CHECK: where a null leaves it unknown it is met.
+A row breaks a rule if the rule is false. A rule that is unknown because of a null is met, as with
+SQL's CHECK.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
     from private_gsd.sql.expressions import Truth
     from private_gsd.sql.narrowing import Box
 
-# The number of boxes that are searched for a row, or for a proof that there is none.
+# The largest number of boxes that are searched for a row or a proof that there is none.
 PATIENCE = 3000
-# The number of rows of random values, each narrowing the next, that are tried before boxes are.
+# The number of attempts to draw a row column by column, before boxes are searched.
 DIVES = 20
 TRIES = 3
 
@@ -52,8 +53,8 @@ class Rules:
 
     Attributes:
         schema: The schema.
-        texts: The rules, as written.
-        truths: For each rule, whether it is met; never unknown.
+        texts: The texts of the rules.
+        truths: For each rule, the condition that it is met, which is never unknown.
     """
 
     schema: Schema
@@ -68,7 +69,7 @@ class Rules:
 
     @property
     def blocks(self) -> list[tuple[int, ...]]:
-        """Sets of columns that rules connect, directly or through other columns."""
+        """Sets of columns that are connected by rules, directly or through other columns."""
         blocks: list[set[int]] = []
         for columns in self.columns:
             mine = set(columns)
@@ -91,7 +92,7 @@ class Rules:
         )
 
     def broken(self, row: Sequence[float]) -> list[str]:
-        """The rules that an encoded row breaks; slow, the reference for the kernels."""
+        """The rules that an encoded row breaks; a slow reference for the kernels."""
         return [
             text
             for text, truth in zip(self.texts, self.truths, strict=True)
@@ -104,7 +105,7 @@ class Rules:
         given: Mapping[int, float] | None = None,
         patience: int = PATIENCE,
     ) -> NDArray[np.float64] | None:
-        """A random encoded row that meets all rules; None where there is none.
+        """A random encoded row that meets all rules; None if there is none.
 
         Args:
             rng: The random number generator.
@@ -112,7 +113,7 @@ class Rules:
             patience: The number of boxes to search.
 
         Raises:
-            UndecidedError: If the search ended without a row and without a proof.
+            UndecidedError: The search ended without a row and without a proof.
         """
         box = {place: Region.of(column) for place, column in enumerate(self.schema)}
         for place, value in (given or {}).items():
@@ -127,7 +128,7 @@ class Rules:
     def _dive(
         self, box: Box, tied: set[int], rng: np.random.Generator
     ) -> NDArray[np.float64] | None:
-        """Give each column in turn a random value that the columns before it allow."""
+        """Draw a value for each column in turn, among those that the earlier columns allow."""
         left = narrowed(self.needed, box)
         if left is None:
             return None
@@ -144,7 +145,7 @@ class Rules:
         return self._row(left, rng)
 
     def _row(self, box: Box, rng: np.random.Generator) -> NDArray[np.float64] | None:
-        """A row of a box whose columns have one value each, if it meets the rules."""
+        """A random row of a box, if it meets the rules, after solving equations; else None."""
         row = [box[place].draw(rng) for place in range(len(self.schema))]
         for _ in range(len(self.truths) + 1):
             broken = [truth for truth in self.truths if truth_of(truth, row) != TRUE]
@@ -156,7 +157,7 @@ class Rules:
 
     @property
     def needed(self) -> list[Truth]:
-        """Conditions that narrow the columns; each holds wherever its rule is met."""
+        """Conditions that narrow the columns; each is necessary for its rule to be met."""
         return list(self._needed)
 
 
@@ -197,7 +198,7 @@ def _on_grid(number: float, grid: float) -> float:
 
 
 class _Search:
-    """A search through boxes, each cut in two; a search that ends is a proof."""
+    """A search by bisection of boxes; if no box is left, no row meets the rules."""
 
     def __init__(self, rules: Rules, rng: np.random.Generator, patience: int) -> None:
         self.rules = rules
@@ -207,7 +208,7 @@ class _Search:
 
     def find(self, box: Box) -> NDArray[np.float64] | None:
         boxes = [box]
-        missed = False  # whether a box that is nearly a point had no row, without a proof
+        missed = False  # whether a tiny box had no row, which proves nothing for reals
         while boxes:
             if self.left == 0:
                 raise UndecidedError
@@ -254,16 +255,16 @@ def rules_of(schema: Schema) -> Rules:
 
 @lru_cache(maxsize=64)
 def check_rules(schema: Schema) -> Rules:
-    """The rules of a schema, if some row meets them all.
+    """The rules of a schema, after checking that some row meets them all.
 
-    The error names a set of rules that no row meets together, none of them superfluous.
+    The error message names a minimal set of rules that no row meets together.
     """
     rules = rules_of(schema)
     places = list(range(len(rules.texts)))
     proven = _fails(rules, places)
     if proven is None:
         return rules
-    for place in list(places):  # without it, do the others still fail?
+    for place in list(places):  # is the rule needed for the contradiction?
         others = [each for each in places if each != place]
         again = _fails(rules, others, PATIENCE // 10) if others else None
         if again is not None and again >= proven:
@@ -278,7 +279,7 @@ def check_rules(schema: Schema) -> Rules:
 
 
 def _fails(rules: Rules, places: list[int], patience: int = PATIENCE) -> bool | None:
-    """Whether some rules fail: True if proven, False if no row was found; None if there is one."""
+    """True if no row meets the rules, False if none was found, None if there is one."""
     some = rules.some(places)
     try:
         found = some.find(np.random.default_rng(0), patience=patience)

@@ -153,7 +153,7 @@ def conditions_of(
     Args:
         schema: The schema.
         families: Conjunctions, family by family.
-        cuts: Where each column is cut.
+        cuts: The cut points of each column.
     """
     most = max((1 + family.numbers.shape[1] for family in families), default=1)
     always = np.iinfo(np.int64).max
@@ -171,7 +171,7 @@ def conditions_of(
             for place in np.unique(family.numbers[:, at]).tolist():
                 mine = family.numbers[:, at] == place
                 thresholds = family.thresholds[mine, at]
-                # All atoms below the cut at the threshold; no atom or all if the threshold is no cut.
+                # All atoms below the cut at the threshold; none or all if it is no cut.
                 below = np.searchsorted(cuts[place], thresholds, side="left") + 1
                 highs[mine, 1 + at] = np.where(
                     thresholds <= schema.columns[place].bounds[0], 0, below
@@ -216,7 +216,7 @@ def directions_of(
     Args:
         schema: The schema.
         families: Halfspaces, family by family.
-        weights: For each query.
+        weights: The weight of each query.
     """
     queries = _joined([np.arange(each.size) + each.query for each in families], np.int64)
     parameters = [each.parameters(np.arange(each.size)) for each in families]
