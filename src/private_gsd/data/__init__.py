@@ -1,1 +1,1 @@
-"""Data: anything tabular to record batches, record batches to numbers and back."""
+"""Data: tables of any kind to record batches, and record batches to numbers and back."""

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 Rng = np.random.Generator
 
-# Rows are always simulated in whole chunks, each from its own generator: this makes a short table
-# the beginning of a long one, whatever the size of the batches that it is streamed in.
+# Rows are always simulated in whole chunks, each with its own generator. A short table is thus the
+# beginning of a long one, whatever the batch size.
 CHUNK_ROWS = 65_536
 
 
@@ -115,7 +115,7 @@ _ARROW_SCHEMA = _SCHEMA.arrow_schema
 
 
 def census_schema() -> Schema:
-    """What is publicly known about the simulated census: 24 columns of all kinds.
+    """The public schema of the simulated census: 24 columns of all kinds.
 
     Returns:
         The schema that every table of ``census`` meets.
@@ -154,7 +154,7 @@ def census_batches(
     Returns:
         Batches that together are ``census(rows, seed)``; none if ``rows`` is 0.
     """
-    # Checked here, since a generator would not raise before its first batch is asked for.
+    # Checked here, since a generator raises only when its first batch is requested.
     for name, value, least in (("rows", rows, 0), ("seed", seed, 0), ("batch_rows", batch_rows, 1)):
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         if not whole or value < least:
@@ -165,7 +165,7 @@ def census_batches(
 def _stream(rows: int, seed: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
     waiting = _ARROW_SCHEMA.empty_table()
     for start in range(0, rows, CHUNK_ROWS):
-        # The child that SeedSequence(seed).spawn gives at this place, without the earlier ones.
+        # The child that SeedSequence(seed).spawn would give at this position.
         child = np.random.SeedSequence(seed, spawn_key=(start // CHUNK_ROWS,))
         chunk = _simulate(Rng(np.random.PCG64(child))).slice(0, rows - start)
         waiting = pa.concat_tables([waiting, chunk])
@@ -202,11 +202,11 @@ def _flag(rng: Rng, probability: Array | float) -> Array:
 
 
 def _heap(rng: Rng, values: Array, step: int, share: float) -> Array:
-    """Whole numbers, of which a share is rounded to a step, as people answer."""
+    """Whole numbers, of which a share is rounded to a step, as in answers to surveys."""
     return np.where(_flag(rng, share), np.rint(values / step) * step, np.rint(values))
 
 
-# From here on: the invented numbers. Weights need no common sum; shifts are of a logarithm.
+# The parameters of the simulation. Weights need not sum to 1; shifts are of a logarithm.
 _AGES = np.arange(100)
 _FIRST_BIRTH, _LAST_BIRTH = (
     np.array([dt.date(last - age, 6, day) for age in _AGES.tolist()], dtype="datetime64[D]")
@@ -216,7 +216,7 @@ _KNOTS = (14, 18, 22, 30, 40, 50, 60, 70, 85)
 
 
 def _by_age(*curves: tuple[float, ...]) -> Array:
-    """For each age, the curves through the values given at the ``_KNOTS``; flat outside."""
+    """For each age, curves through the values at the ``_KNOTS``, constant outside them."""
     return np.stack([np.interp(_AGES, _KNOTS, curve) for curve in curves], axis=-1)
 
 
@@ -250,7 +250,7 @@ _PARENTHOOD = np.array((0.2, 1.2, 0.9, 0.7, 0.4))
 _AT_SCHOOL = np.interp(
     _AGES, (2, 3, 5, 6, 15, 16, 25, 40), (0, 0.5, 0.9, 0.99, 0.99, 0.3, 0.1, 0.01)
 )
-# Cuts of a normal score between the levels, and the highest level that an age can have reached.
+# Thresholds of a normal score between the levels, and the highest possible level at each age.
 _EDUCATION_CUTS = np.array((-2.3, -1.7, -1.0, 0.1, 0.6, 1.3, 2.3))
 _REACHED = np.searchsorted((11, 15, 18, 20, 21, 23, 26), _AGES, side="right")
 _ACTIVITY = _weights(
@@ -292,7 +292,7 @@ _TENURE = _weights(
 
 
 def _simulate(rng: Rng) -> pa.Table:
-    """Simulate one chunk of people, each column from those before it."""
+    """Simulate one chunk of people, each column given the columns before it."""
     size = CHUNK_ROWS
     region = _draw(rng, _POPULATION)
     urban = _flag(rng, _URBAN[region])
@@ -302,7 +302,7 @@ def _simulate(rng: Rng) -> pa.Table:
     male = _flag(rng, _MALE[age])
     citizen = _flag(rng, 0.97 - 0.08 * urban - 0.06 * ((age > 20) & (age < 45)))
     veteran = _flag(rng, _SERVED[age] * np.where(male, 1, 0.15) * np.where(citizen, 1, 0.1))
-    # Two facts that are in no column: how well off a family is, and who is in poor health.
+    # Two latent variables: the standing of the family, and poor health.
     standing = rng.standard_normal(size)
     frail = _flag(rng, _FRAIL[age])
     vision, hearing, walking = (
@@ -357,7 +357,7 @@ def _simulate(rng: Rng) -> pa.Table:
         *(in_school, activity, occupation, _draw(rng, _INDUSTRY, occupation), hours, commute),
         *(income, veteran, vision, hearing, walking, weight, moment),
     )
-    # Where a nullable column applies; the others apply to everybody.
+    # The rows to which a nullable column applies; other columns apply to all rows.
     applies = {
         **dict.fromkeys(("children", "employment", "income"), age >= 15),
         **dict.fromkeys(("occupation", "industry", "hours", "commute_minutes"), employed),

@@ -1,4 +1,4 @@
-"""Arrow types: what several modules must know about them."""
+"""Arrow types: tests that several modules share."""
 
 from __future__ import annotations
 

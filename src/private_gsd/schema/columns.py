@@ -1,8 +1,8 @@
-"""The kinds of column: what is publicly known about one column, as a frozen value.
+"""The kinds of column, as frozen values with the public knowledge about a column.
 
 A column is *discrete* (a finite list of values: categorical, boolean) or *numeric* (bounds on a
-line: integer, real, and in ``temporal`` date and datetime). Every kind may be nullable; a null is a
-state of its own.
+line: integer and real here, date and datetime in ``temporal``). Every kind may be nullable; null is
+a value of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from private_gsd.errors import SchemaError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# The row matrix holds float64: every whole number of a smaller magnitude is exact in it.
+# The row matrix is float64, which represents all whole numbers up to this one exactly.
 LARGEST_EXACT = 2**53 - 1
 LARGEST_REAL = sys.float_info.max
 
@@ -33,7 +33,7 @@ class Column(ABC):
     Attributes:
         name: The column's name, as in the table.
         nullable: Whether a null may occur.
-        null_values: How a null is spelled in text; an empty field by default.
+        null_values: The texts that are read as null; the empty text by default.
         description: A description for readers.
     """
 
@@ -62,7 +62,7 @@ class Column(ABC):
         object.__setattr__(self, name, value)
 
     def _as_tuple(self, name: str, value: object) -> tuple[Any, ...]:
-        """Keep a list-like field as a tuple, so that the column stays hashable."""
+        """Store a list-like field as a tuple, so that the column is hashable."""
         if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
             raise self._error(f"{name} must be a list, not {value!r}")
         self._set(name, tuple(value))
@@ -71,7 +71,7 @@ class Column(ABC):
     @property
     @abstractmethod
     def arrow_type(self) -> pa.DataType:
-        """The Arrow type that decoding gives."""
+        """The Arrow type of decoded values."""
 
     @property
     @abstractmethod
@@ -90,7 +90,7 @@ class Column(ABC):
 
 
 class Discrete(Column):
-    """A column with a finite list of values; encoded as the position in that list."""
+    """A column with a finite list of values; a value is encoded as its position in the list."""
 
     values: Sequence[str] | Sequence[int] | Sequence[bool]
 
@@ -101,7 +101,7 @@ class Discrete(Column):
 
 
 class Numeric(Column):
-    """A column on a line between two bounds; encoded on its own scale."""
+    """A column of numbers or moments between two bounds."""
 
     lower: Any
     upper: Any
@@ -132,8 +132,8 @@ class Categorical(Discrete):
     "'1', '2'"
 
     Attributes:
-        values: The public list of values, without repeats; kept as a tuple.
-        other: The value that stands for unknown ones when reading with ``on_invalid="coerce"``.
+        values: The public list of values, without repeats; stored as a tuple.
+        other: The value that replaces unknown values when reading with ``on_invalid="coerce"``.
     """
 
     kind: ClassVar[str] = "categorical"
@@ -167,12 +167,12 @@ class Categorical(Discrete):
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """Text, int64 or boolean, as the values are."""
+        """The Arrow type of the values: text, int64 or boolean."""
         return {str: pa.string(), int: pa.int64(), bool: pa.bool_()}[type(self.values[0])]
 
     @property
     def domain(self) -> str:
-        """The first values, and how many there are."""
+        """The first values, and their number."""
         shown = ", ".join(repr(value) for value in self.values[:5])
         return shown if len(self.values) <= 5 else f"{shown}, … ({len(self.values)} values)"
 
@@ -186,12 +186,12 @@ class Boolean(Discrete):
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """Boolean."""
+        """The Arrow type: boolean."""
         return pa.bool_()
 
     @property
     def domain(self) -> str:
-        """True or false."""
+        """The allowed values in words."""
         return "true or false"
 
 
@@ -218,7 +218,7 @@ class Integer(Numeric):
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """Int64."""
+        """The Arrow type: int64."""
         return pa.int64()
 
 
@@ -229,7 +229,7 @@ class Real(Numeric):
     Attributes:
         lower: The least value.
         upper: The greatest value.
-        decimals: How many decimals decoded values have; None for no rounding.
+        decimals: The number of decimals of decoded values; None for no rounding.
     """
 
     kind: ClassVar[str] = "real"
@@ -243,7 +243,7 @@ class Real(Numeric):
         for name, value in (("lower", self.lower), ("upper", self.upper)):
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise self._error(f"{name} must be a number, not {value!r}")
-            if not abs(value) <= LARGEST_REAL:  # also false for NaN
+            if not abs(value) <= LARGEST_REAL:  # refuses NaN, too
                 raise self._error(f"{name} must be finite, not {value!r:.40}")
             self._set(name, float(value))
         self._require_order()
@@ -264,12 +264,12 @@ class Real(Numeric):
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """Float64."""
+        """The Arrow type: float64."""
         return pa.float64()
 
     @property
     def domain(self) -> str:
-        """Bounds, and decimals if declared."""
+        """The bounds, and the decimals if declared, in words."""
         plural = "" if self.decimals == 1 else "s"
         suffix = "" if self.decimals is None else f", {self.decimals} decimal{plural}"
         return f"{self.lower:.15g} to {self.upper:.15g}{suffix}"

@@ -1,4 +1,4 @@
-"""Drafting: columns proposed by looking at the data. A draft is not public knowledge."""
+"""Drafting: columns proposed from data. A draft is not public knowledge."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from private_gsd.schema.temporal import DATETIME_RESOLUTIONS, Date, Datetime
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-# Texts with more values than this are names, notes or identifiers, not categories.
+# A text column with more values than this holds names, notes or identifiers, not categories.
 MAX_CATEGORIES = 1_000
-# Whole numbers with so few values, each seen often, are drafted as categories: most are codes.
+# Whole numbers with at most this many values, each frequent, are drafted as categories, since they
+# are probably codes.
 MAX_INTEGER_CATEGORIES = 20
 MAX_DECIMALS = 6
 
@@ -42,7 +43,7 @@ _DATETIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]
 
 
 class ArrowStream(Protocol):
-    """Anything that speaks the Arrow PyCapsule stream protocol."""
+    """Any object with the Arrow PyCapsule stream protocol."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """A capsule with an Arrow C stream."""
@@ -59,7 +60,7 @@ def stream_batches(source: ArrowStream) -> Iterator[pa.RecordBatch]:
 
 
 def draft_columns(batches: Iterable[pa.RecordBatch]) -> tuple[list[Column], list[str]]:
-    """Propose a column for each column of a table, in one pass; note those left out and why."""
+    """Propose a column for each column of a table, in one pass, with notes on those left out."""
     sketches: dict[str, Sketch] = {}
     for batch in batches:
         names = batch.schema.names
@@ -79,7 +80,7 @@ def draft_columns(batches: Iterable[pa.RecordBatch]) -> tuple[list[Column], list
 
 @dataclass
 class Sketch:
-    """What drafting remembers of one column: a few facts, and its values while they are few."""
+    """The summary of one column while a schema is drafted, with its values while they are few."""
 
     rows: int = 0
     nulls: int = 0
@@ -98,7 +99,7 @@ class Sketch:
     timezone: str | None = None
 
     def add(self, array: pa.Array) -> None:
-        """Take in one batch of the column."""
+        """Add one batch of the column."""
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
         if pa.types.is_floating(array.type):
@@ -213,7 +214,7 @@ class Sketch:
             self.resolution -= 1
 
     def column(self, name: str) -> Column:
-        """The proposed column, or an error that says why there is none."""
+        """The proposed column; an error if none can be proposed."""
         if self.unsupported:
             raise SchemaError(self.unsupported)
         common: dict[str, Any] = {"nullable": self.nulls > 0}
@@ -289,12 +290,12 @@ class Sketch:
 
 
 def _whole(value: object) -> int:
-    """A whole number, exact to the last digit, from any form it was seen in."""
+    """A whole number, exact to the last digit, from text or from a number."""
     return int(value.partition(".")[0]) if isinstance(value, str) else int(value)  # type: ignore[call-overload]
 
 
 def round_outwards(low: float, high: float, *, whole: bool) -> tuple[float, float]:
-    """Bounds widened to two digits of their span, so that they are not single people's values.
+    """Bounds widened to two digits of their span, so that they are not the values of single rows.
 
     >>> round_outwards(17, 90, whole=True)
     (17.0, 90.0)

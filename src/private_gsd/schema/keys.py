@@ -1,4 +1,4 @@
-"""The keys of a schema file: from plain keys to a column and back."""
+"""The keys of a schema file: conversion of keys to a column and back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS: dict[str, type[Column]] = {
 }
 
 
-# The keys without which a column of that kind means nothing.
+# The keys that a column of each kind must have.
 NEEDED: dict[str, tuple[str, ...]] = {
     kind: ("lower", "upper") if issubclass(column, Numeric) else ()
     for kind, column in KINDS.items()
@@ -22,7 +22,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
 
 
 def column_from_dict(name: str, keys: dict[str, Any]) -> Column:
-    """Build one column from its keys, as they stand in a schema file."""
+    """Build a column from its keys in a schema file."""
     prefix = f"column {name!r}:"
     if not isinstance(keys, dict):
         raise SchemaError(f"{prefix} expected a table of keys such as kind, not {keys!r}")
@@ -50,10 +50,10 @@ def column_from_dict(name: str, keys: dict[str, Any]) -> Column:
 
 
 def column_to_dict(column: Column) -> dict[str, Any]:
-    """The keys of one column as they stand in a schema file, defaults left out."""
+    """The keys of a column for a schema file, without defaults."""
     keys: dict[str, Any] = {"kind": column.kind}
     shared = {each.name for each in fields(Column)}
-    # What sets the kind apart comes first, as a person would write it.
+    # The keys of the kind come first, then the keys that all kinds share.
     for each in sorted(fields(column), key=lambda each: each.name in shared):
         value = getattr(column, each.name)
         if each.name != "name" and value != each.default:

@@ -1,8 +1,8 @@
 """Schemas in the formats of other tools, converted to the keys of a schema file.
 
-Each function takes the parsed document and gives the keys of every column it can place, and a note
-on every column it cannot. What the other format does not say (SDV knows no bounds) stays missing,
-and is asked for when a schema is made of the keys.
+Each function takes the parsed document and returns the keys of every column that it can convert,
+and a note on every other column. Keys that the other format does not have (SDV has no bounds) are
+missing, and an error asks for them when a schema is made from the keys.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 Keys = dict[str, dict[str, Any]]
 
 MAX_SIZE = 1_000_000
-# A YAML file may name a part of itself many times, and each of these parts, too.
+# A YAML file may refer to a part of itself many times, and so may each of these parts.
 MAX_PARTS = 10_000_000
 
 
 def check_size(document: Any) -> None:
-    """Refuse a document that is small as a file and without end when it is written out."""
+    """Refuse a document whose parts, repeated as often as they are referred to, are too many."""
     sizes: dict[int, int] = {}
 
     def size_of(part: Any) -> int:
         if not isinstance(part, dict | list | tuple | set):
             return 1
         if id(part) not in sizes:
-            sizes[id(part)] = MAX_PARTS + 1  # as long as it is not known: of a part of itself
+            sizes[id(part)] = MAX_PARTS + 1  # in case the part contains itself
             inner = part.values() if isinstance(part, dict) else part
             sizes[id(part)] = 1 + sum(size_of(each) for each in inner)
         return sizes[id(part)]
@@ -39,7 +39,7 @@ def check_size(document: Any) -> None:
 
 
 def from_sdv(document: Any, table: str | None = None) -> tuple[Keys, list[str]]:
-    """SDV metadata, for one table or for several (``table`` then says which)."""
+    """SDV metadata of one table, or of several tables of which ``table`` names one."""
     if isinstance(document, dict) and isinstance(document.get("tables"), dict):
         tables = document["tables"]
         if table is None and len(tables) != 1:
@@ -139,14 +139,14 @@ def _dpsynth_numerical(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
                 f"column {name!r}: {bound} must be a {'whole ' * whole}number, not {value!r}"
             )
         keys[key] = int(value) if whole else float(value)
-    # dpsynth's own state for values out of the domain is our null.
+    # The state of dpsynth for values outside the domain becomes null.
     if spec.get("clip_to_range") is False:
         keys["nullable"] = True
     return keys
 
 
 def _listable(values: object) -> bool:
-    """Whether a list holds nothing but what a schema file can."""
+    """Whether a list has only values that a schema file can represent."""
     return isinstance(values, list) and all(
         isinstance(value, str | int | float) for value in values
     )
@@ -160,7 +160,7 @@ CONVERTERS: dict[str, Callable[..., tuple[Keys, list[str]]]] = {
 
 
 def guess_format(document: Any) -> str:
-    """Tell the three formats apart by their shape."""
+    """Guess the format of a document from its structure."""
     if not isinstance(document, dict):
         raise SchemaError("expected an object of columns at the top of the file")
     if "columns" in document or "tables" in document:

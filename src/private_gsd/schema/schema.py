@@ -1,4 +1,4 @@
-"""The schema: everything that is publicly known about a table, as one frozen value."""
+"""The schema: all public knowledge about a table, as one frozen value."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Schema:
-    """What is publicly known about a table: its columns and its rules.
+    """The public knowledge about a table: its columns and its rules.
 
     >>> from private_gsd import Boolean, Categorical, Integer, Schema
     >>> schema = Schema([
@@ -39,8 +39,8 @@ class Schema:
 
     Attributes:
         columns: The columns, in order.
-        constraints: Rules that every row meets, as SQL conditions; each is parsed at once, and
-            one that cannot be understood is refused.
+        constraints: Rules that every row meets, as conditions in SQL. They are parsed when the
+            schema is made; a rule that cannot be parsed is refused.
         drafted: Whether the schema was learned from data, and so is not public knowledge.
         notes: Remarks for readers, written as comments into the file.
     """
@@ -82,7 +82,7 @@ class Schema:
         set_field(self, "drafted", drafted)
         set_field(self, "notes", tuple(notes))
         if self.constraints:
-            # What a rule means is known to ``sql``, which stands on the columns of this package.
+            # Imported here, since ``sql`` itself imports the columns of this package.
             from private_gsd.sql.rules import rules_of
 
             rules_of(self)
@@ -94,7 +94,7 @@ class Schema:
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """The Arrow types that decoding gives; a field is nullable where its column is."""
+        """The Arrow types of decoded tables; a field is nullable if its column is."""
         return pa.schema(
             [pa.field(each.name, each.arrow_type, nullable=each.nullable) for each in self.columns]
         )
@@ -126,7 +126,7 @@ class Schema:
         raise KeyError(f"no column {name!r} in the schema{did_you_mean(name, self.names)}")
 
     def select(self, names: Iterable[str]) -> Schema:
-        """The schema of some of the columns, in the order given; rules are not kept."""
+        """The schema of some of the columns, in the given order and without rules."""
         return replace_columns(self, (self[name] for name in names))
 
     @classmethod
@@ -173,7 +173,7 @@ class Schema:
         return cls.from_dict(toml.loads(text))
 
     def write(self, path: str | Path) -> None:
-        """Write the schema as a TOML file that ``read`` gives back equal."""
+        """Write the schema as a TOML file; ``read`` returns an equal schema."""
         Path(path).write_text(self.to_toml(), encoding="utf-8")
 
     def to_toml(self) -> str:
@@ -187,21 +187,21 @@ class Schema:
 
     @classmethod
     def draft(cls, source: ArrowStream) -> Schema:
-        """Propose a schema by looking at the data. It is NOT public knowledge.
+        """Propose a schema from data. The proposal is NOT public knowledge.
 
         Args:
-            source: Anything that speaks the Arrow stream protocol: a pandas, Polars or PyArrow
+            source: Any object with the Arrow stream protocol: a pandas, Polars or PyArrow
                 table, a DuckDB relation, or a file opened with ``private_gsd.open_source``.
 
         Returns:
-            A schema with ``drafted=True``. Its categories and bounds were read off the data, so
-            they must be replaced by public knowledge before a private release.
+            A schema with ``drafted=True``. Its categories and bounds come from the data, and must
+            be replaced by public knowledge before a private release.
         """
         return cls.draft_batches(stream_batches(source))
 
     @classmethod
     def draft_batches(cls, batches: Iterable[pa.RecordBatch]) -> Schema:
-        """Propose a schema by looking at record batches; otherwise like ``draft``."""
+        """Propose a schema from record batches; otherwise like ``draft``."""
         columns, notes = draft_columns(batches)
         if not columns:
             raise SchemaError("no column could be drafted:\n  " + "\n  ".join(notes))
@@ -215,12 +215,12 @@ class Schema:
         columns: Mapping[str, Mapping[str, Any]] | None = None,
         table: str | None = None,
     ) -> Schema:
-        """Read SDV metadata (JSON), which knows neither bounds nor categories.
+        """Read SDV metadata (JSON), which has neither bounds nor categories.
 
         Args:
             path: The metadata file.
             columns: Keys to add to each column: ``{"age": {"lower": 0, "upper": 120}}``.
-            table: Which table, where the metadata describes several.
+            table: The name of the table, if the metadata has several.
         """
         return cls._converted(path, "sdv", columns, table=table)
 
@@ -259,14 +259,14 @@ class Schema:
 
 
 def replace_columns(schema: Schema, columns: Iterable[Column]) -> Schema:
-    """The same schema with other columns, without its rules."""
+    """A copy of a schema with other columns and without rules."""
     return Schema(columns, drafted=schema.drafted)
 
 
 def read_foreign(
     path: str | Path, style: str | None = None, **options: Any
 ) -> tuple[other_formats.Keys, list[str]]:
-    """The keys of a schema in another tool's format; the format is guessed if not named."""
+    """The keys of a schema in another tool's format, which is guessed if ``style`` is None."""
     text = _read_text(path)
     if str(path).endswith((".yaml", ".yml")):
         yaml = require("yaml", what="Reading YAML", extra="yaml")
@@ -282,7 +282,7 @@ def read_foreign(
         *(failure, SchemaError, ValueError, TypeError),
         *(AttributeError, LookupError, ArithmeticError),
     ) as error:
-        # Python's own limit; or values that YAML takes for dates and the like, and that are none.
+        # Python limits the digits of a number; YAML may take invalid values for dates.
         why = toml.TOO_LONG if "digits" in str(error) else f"not valid: {error}"
         raise SchemaError(f"{path}: {why}") from None
     try:
@@ -292,7 +292,7 @@ def read_foreign(
         toml.check_numbers(found[0])
     except SchemaError as error:
         raise SchemaError(f"{path}: {error}") from None
-    except (ValueError, OverflowError):  # a number too long to convert, or to tell of
+    except (ValueError, OverflowError):  # a number that is too long to convert or to print
         raise SchemaError(f"{path}: {toml.TOO_LONG}") from None
     return found
 

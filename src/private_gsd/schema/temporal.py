@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from private_gsd.schema.columns import LARGEST_EXACT, Numeric
 
-# Resolution as a person writes it, and the unit NumPy calls the same.
+# The names of resolutions, and the NumPy units of the same length.
 DATE_RESOLUTIONS = {"day": "D", "month": "M", "year": "Y"}
 DATETIME_RESOLUTIONS = {
     "microsecond": "us",
@@ -26,7 +26,7 @@ DATETIME_RESOLUTIONS = {
     "day": "D",
 }
 
-# What each directive of strptime says; no format says the same thing twice.
+# The parts of a date that each directive of strptime gives; a format may give each part once.
 _DAY = ("the year", "the month", "the day")
 _CLOCK = ("the hour", "the minute", "the second")
 SAYS: dict[str, tuple[str, ...]] = {
@@ -51,7 +51,7 @@ SAYS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class _Temporal(Numeric):
-    """What dates and datetimes share: bounds on the calendar, a resolution, a text format."""
+    """The base of dates and datetimes: bounds, a resolution and a text format."""
 
     resolutions: ClassVar[dict[str, str]]
 
@@ -99,7 +99,7 @@ class _Temporal(Numeric):
         """A bound as a value of the column's type, or an error that names the bound."""
 
     def moment(self, value: object) -> Any:
-        """A date or moment as the column's clock shows it, from a value or its ISO text."""
+        """A date or a local time of the column's time zone, from a value or its ISO text."""
         return self._parse("the value", value)
 
     @property
@@ -116,7 +116,7 @@ class _Temporal(Numeric):
 
     @property
     def domain(self) -> str:
-        """Bounds, and the resolution where it is not the usual one."""
+        """The bounds, and the resolution if it is not the default, in words."""
         usual = next(field.default for field in fields(self) if field.name == "resolution")
         suffix = "" if self.resolution == usual else f" by {self.resolution}"
         return f"{self.lower} to {self.upper}{suffix}"
@@ -129,8 +129,8 @@ class Date(_Temporal):
     Attributes:
         lower: The first date.
         upper: The last date.
-        resolution: "day", "month" or "year"; values are taken down to its first day.
-        format: How dates are written in text, as for strptime; ISO 8601 by default.
+        resolution: "day", "month" or "year"; values are rounded down.
+        format: The strptime format of dates in text; ISO 8601 by default.
     """
 
     kind: ClassVar[str] = "date"
@@ -150,7 +150,7 @@ class Date(_Temporal):
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """Date in days."""
+        """The Arrow type: date in days."""
         return pa.date32()
 
 
@@ -159,12 +159,12 @@ class Datetime(_Temporal):
     """A column of moments between two bounds, both included.
 
     Attributes:
-        lower: The first moment, as a clock shows it (in ``timezone`` if there is one).
-        upper: The last moment.
-        resolution: From "microsecond" to "day"; values are taken down to it.
-        format: How moments are written in text, as for strptime; ISO 8601 by default.
-        timezone: An IANA name such as "Europe/Vienna", for columns that carry a time zone. Values
-            are then encoded by the clock of that zone.
+        lower: The first moment, in local time (of ``timezone``, if there is one).
+        upper: The last moment, in local time.
+        resolution: From "microsecond" to "day"; values are rounded down.
+        format: The strptime format of moments in text; ISO 8601 by default.
+        timezone: An IANA name such as "Europe/Vienna", for columns with a time zone. Values are
+            encoded as local times of this zone.
     """
 
     kind: ClassVar[str] = "datetime"
@@ -206,5 +206,5 @@ class Datetime(_Temporal):
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """Timestamp in microseconds, with the time zone if there is one."""
+        """The Arrow type: timestamp in microseconds, with the time zone if there is one."""
         return pa.timestamp("us", tz=self.timezone)

@@ -23,13 +23,13 @@ DRAFT_WARNING = (
 _TOP_KEYS = ("constraints", "drafted", "columns")
 _LINE_WIDTH = 100
 
-# More digits than any column takes; Python writes no number of more than 4,300 digits as text.
+# More digits than any column allows; Python does not print numbers of more than 4,300 digits.
 _LONGEST = 1_000
 TOO_LONG = "a number has too many digits for any column"
 
 
 def check_numbers(value: object) -> None:
-    """Refuse a document with numbers that are too long to be shown in a message."""
+    """Refuse a document with numbers that are too long to be printed in a message."""
     if isinstance(value, dict | list):
         for each in value.values() if isinstance(value, dict) else value:
             check_numbers(each)
@@ -38,7 +38,7 @@ def check_numbers(value: object) -> None:
 
 
 def loads(text: str) -> dict[str, Any]:
-    """Parse a schema file into its keys; every error says where it is."""
+    """Parse a schema file to its keys; error messages name the place."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -47,7 +47,7 @@ def loads(text: str) -> dict[str, Any]:
         raise SchemaError(f"not valid TOML: {error}{hint}") from None
     except RecursionError:
         raise SchemaError("not valid TOML: nested too deeply") from None
-    except ValueError:  # Python's own limit
+    except ValueError:  # Python limits the digits of a number
         raise SchemaError(TOO_LONG) from None
     check_numbers(document)
     for key in document:
@@ -76,7 +76,7 @@ def dumps(
     drafted: bool = False,
     notes: Sequence[str] = (),
 ) -> str:
-    """Write keys as a schema file; what a column still lacks is marked by a comment."""
+    """Write keys as a schema file, with a comment for each key that a column still lacks."""
     lines = []
     if drafted:
         lines += [f"# {line}" for line in f"DRAFT. {DRAFT_WARNING}".splitlines()]
@@ -100,7 +100,7 @@ def _key(name: str) -> str:
 
 
 def _text(text: str) -> str:
-    # JSON's escapes are TOML's, but for the one control character that JSON leaves bare.
+    # JSON's escapes are valid TOML, except that JSON does not escape one control character.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -1,4 +1,4 @@
-"""An Arrow record batch to one numeric row matrix and back, row by row."""
+"""Encoding of Arrow record batches as numeric row matrices, and decoding."""
 
 from private_gsd.data.encoding.encoder import Encoder, OnInvalid
 from private_gsd.data.encoding.problems import Problems

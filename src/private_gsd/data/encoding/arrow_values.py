@@ -1,8 +1,8 @@
-"""Reading: one Arrow array to float64 numbers on the scale of its column.
+"""Reading: the values of an Arrow array as float64 numbers on the scale of its column.
 
-A null becomes NaN, which no kind uses for anything else. What cannot be read as the column's kind
-is NaN too, and flagged. Each row is read by itself: nothing here looks at the other rows, and a
-fast path for a whole array gives each row what it would get alone.
+A null becomes NaN. A value that cannot be read as the column's kind becomes NaN, too, and is
+flagged. Each row is read independently of the others: a fast path for a whole array returns the
+same as reading each row alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TRUE_SPELLINGS = ("true", "t", "yes", "y", "1", "1.0")
 FALSE_SPELLINGS = ("false", "f", "no", "n", "0", "0.0")
 
-# Bounds lie in the years 1 to 9999: a moment further from 1970 than this is beyond any of them.
+# Bounds are in the years 1 to 9999; a moment further from 1970 than this is outside all bounds.
 FAR_DAYS = 4_000_000
 _PER_DAY = {
     "D": 1,
@@ -37,14 +37,14 @@ _PER_DAY = {
 
 
 class Reading(NamedTuple):
-    """Numbers on the column's scale (NaN for null), and which rows could not be read."""
+    """Numbers on the column's scale (NaN for null), and a mask of rows that could not be read."""
 
     values: NDArray[np.float64]
     unreadable: NDArray[np.bool_] | None = None
 
 
 def read_array(column: Column, array: pa.Array) -> Reading:
-    """Read an Arrow array of any type that makes sense for the column."""
+    """Read an Arrow array of any type that suits the column."""
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
     if pa.types.is_run_end_encoded(array.type):
@@ -57,7 +57,7 @@ def read_array(column: Column, array: pa.Array) -> Reading:
 
 
 def _read_dictionary(column: Column, array: pa.DictionaryArray) -> Reading:
-    """Read each distinct value once, then spread the result over the rows."""
+    """Read each distinct value once, and repeat the results for the rows."""
     values, unreadable = read_array(column, array.dictionary)
     indices = array.indices.cast(pa.int64()).fill_null(len(values)).to_numpy(zero_copy_only=False)
     spread = np.append(values, np.nan)[indices]
@@ -68,7 +68,7 @@ def _read_dictionary(column: Column, array: pa.DictionaryArray) -> Reading:
 
 @singledispatch
 def _read(column: Column, array: pa.Array) -> Reading:
-    """Numbers, unless the kind of column has a reader of its own."""
+    """Read numbers; kinds of column with other values register their own readers."""
     if is_text(array.type):
         numbers, unreadable = parse_numbers(clean_text(column, array))
         return Reading(_to_float(numbers), unreadable)
@@ -88,14 +88,14 @@ def _read_moments(column: Date | Datetime, array: pa.Array) -> Reading:
     null = array.is_null().to_numpy(zero_copy_only=False)
     ticks = array.cast(pa.int32() if unit == "D" else pa.int64()).fill_null(0)
     ticks = ticks.cast(pa.int64()).to_numpy(zero_copy_only=False)
-    # Out of reach of any bound, where conversions would overflow: infinitely early or late.
+    # Moments outside all bounds become infinite, since conversions would overflow.
     days = ticks / _PER_DAY[unit]
     far = np.abs(days) > FAR_DAYS
     ticks = np.where(far, 0, ticks)
     moments = ticks.view(f"datetime64[{unit}]")
     if pa.types.is_timestamp(array.type) and array.type.tz is not None:
         moments = _wall_clock(column, moments, unit, array.type.tz, zone)
-    # NumPy takes moments down to a coarser unit, also before 1970.
+    # NumPy rounds moments down to a coarser unit, also before 1970.
     values = moments.astype(f"datetime64[{column.unit}]").astype(np.int64).astype(np.float64)
     values = np.where(far, np.copysign(np.inf, days), values)
     values[null] = np.nan
@@ -105,7 +105,7 @@ def _read_moments(column: Date | Datetime, array: pa.Array) -> Reading:
 def _wall_clock(
     column: Column, moments: NDArray[np.datetime64], unit: str, came: str, zone: str | None
 ) -> NDArray[np.datetime64]:
-    """Moments with a time zone as the clock of the column's zone shows them."""
+    """Convert moments with a time zone to local times of the column's zone."""
     if zone is None:
         advice = (
             f"add timezone = {came!r} to it"
@@ -145,7 +145,7 @@ def _read_categories(column: Categorical, array: pa.Array) -> Reading:
         return Reading(values, _lost(numbers, values) | unreadable)
     if not is_text(array.type):
         array = _as_text(column, array)
-    # Exactly as spelled in the schema comes first, so that " a" and "a" can both be categories.
+    # Exact matches come first, so that " a" and "a" can both be categories.
     values = _to_float(pc.index_in(array.cast(pa.string()), value_set=value_set))
     unreadable = _lost(array, values)
     if unreadable.any():
@@ -157,7 +157,7 @@ def _read_categories(column: Categorical, array: pa.Array) -> Reading:
 
 def _read_boolean_categories(column: Categorical, array: pa.Array) -> Reading:
     truth, unreadable = _read_booleans(column, array)
-    codes = np.full(3, np.nan)  # of false, of true, of null
+    codes = np.full(3, np.nan)  # the codes of false, true and null
     for truth_value in (False, True):
         if truth_value in column.values:
             codes[int(truth_value)] = column.values.index(truth_value)
@@ -167,9 +167,9 @@ def _read_boolean_categories(column: Categorical, array: pa.Array) -> Reading:
 
 
 def _whole_numbers(column: Categorical, array: pa.Array) -> tuple[pa.Array, NDArray[np.bool_]]:
-    """Integers from integers, from numbers without a fraction, or from text of either.
+    """Integers from integers, from numbers without a fraction, or from text.
 
-    Codes may be longer than a float64 is exact for, so that no detour is made through it.
+    Integers are not converted to float64 on the way, which would round long codes.
     """
     if pa.types.is_decimal(array.type):
         array = array.cast(pa.string())
@@ -192,14 +192,14 @@ def _masked(array: pa.Array, rows: NDArray[np.bool_]) -> pa.Array:
 
 
 def _as_text(column: Column, array: pa.Array) -> pa.Array:
-    """Text of values that are not text; 1.0 is "1", as if a null had not made the column float."""
+    """Values as text; 1.0 becomes "1", since integers with nulls are often stored as floats."""
     if pa.types.is_floating(array.type):
         numbers = _to_float(array)
         whole = np.isfinite(numbers) & (numbers == np.rint(numbers)) & (np.abs(numbers) < 2**53)
         digits = pa.array(np.where(whole, numbers, 0).astype(np.int64)).cast(pa.string())
         array = pc.if_else(pa.array(whole), digits, pa.array(numbers, from_pandas=True).cast("str"))
     elif pa.types.is_decimal(array.type):
-        # The scale belongs to the column, not to the value: 1.50 is 1.5, and 2.00 is 2.
+        # The scale is that of the column, not of the value: 1.50 becomes 1.5, and 2.00 becomes 2.
         array = pc.replace_substring_regex(array.cast(pa.string()), r"(\.[0-9]*?)0+$", r"\1")
         array = pc.replace_substring_regex(array, r"\.$", "")
     try:
@@ -221,12 +221,12 @@ def _number_array(column: Column, array: pa.Array) -> pa.Array:
 
 
 def _to_float(array: pa.Array) -> NDArray[np.float64]:
-    """Any numeric Arrow array as float64 with NaN for null, in memory of its own."""
+    """A copy of a numeric Arrow array as float64, with NaN for null."""
     return np.array(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
 
 
 def _lost(array: pa.Array, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Rows that hold something and were given no value."""
+    """The rows that are not null and could not be read."""
     lost = np.isnan(values)
     if array.null_count:
         lost &= array.is_valid().to_numpy(zero_copy_only=False)

@@ -2,12 +2,12 @@
 
 The matrix is float64 with a row for each row and a column for each column of the schema:
 
-- categorical and boolean columns hold the position in the list of values, 0, 1, 2, …;
+- categorical and boolean columns hold the position in the column's list of values, 0, 1, 2, …;
 - integer and real columns hold the number itself;
 - date and datetime columns hold whole units of their resolution since 1970;
 - NaN is null, in every kind.
 
-Encoding a row looks at no other row: the same row always encodes the same.
+Each row is encoded independently of the others.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OnInvalid = Literal["error", "coerce"]
 
 
 class Encoder:
-    """Turns record batches of one schema into row matrices, and back.
+    """Encodes record batches of one schema as row matrices, and decodes them.
 
     >>> from private_gsd import Categorical, Encoder, Integer, Schema
     >>> schema = Schema([Integer("age", lower=0, upper=120), Categorical("sex", values=["f", "m"])])
@@ -50,9 +50,9 @@ class Encoder:
         schema: The public schema.
         on_invalid: What to do with values outside the schema. "error" names them and stops.
             "coerce" moves numbers and dates to the nearest bound, a fraction in an integer column
-            to the nearest whole number, and what is unknown or unreadable to null where the column
-            is nullable, else to its ``other``. A null where none is allowed and nothing stands for
-            it is an error in both.
+            to the nearest whole number, and unknown or unreadable values to null if the column is
+            nullable, else to its ``other``. A null in a column that is not nullable is replaced by
+            ``other`` under "coerce"; otherwise it is an error.
     """
 
     def __init__(self, schema: Schema, *, on_invalid: OnInvalid = "error") -> None:
@@ -78,7 +78,7 @@ class Encoder:
         return matrix
 
     def encode_into(self, batch: pa.RecordBatch, problems: Problems) -> Matrix:
-        """Encode a batch and note what does not fit; the caller raises when the pass is over."""
+        """Encode a batch and record its problems; the caller raises them after the pass."""
         matrix = np.empty((batch.num_rows, len(self.schema)), order="F")
         for position, column in enumerate(self.schema):
             index = batch.schema.get_field_index(column.name)
@@ -197,7 +197,7 @@ def _decode_column(column: Column, values: NDArray[np.float64]) -> pa.Array:
         array = pa.array(moments, pa.timestamp("us"), mask=null)
         if column.timezone is None:
             return array
-        # The clock shows an hour twice in autumn and skips one in spring.
+        # Local time repeats an hour in autumn and skips an hour in spring.
         return pc.assume_timezone(
             array, column.timezone, ambiguous="earliest", nonexistent="latest"
         )

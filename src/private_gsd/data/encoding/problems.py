@@ -1,7 +1,7 @@
 """Problems: values outside the schema, counted per column, with a few examples.
 
-The same problems are reported whatever the order of the rows and the number of threads: the
-examples are the first ones by their text, not the first ones found.
+The report does not depend on the order of the rows and the number of threads: the examples are the
+first in alphabetical order, not the first that were found.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class ColumnProblems:
     examples: list[str] = field(default_factory=list)
 
     def add_examples(self, examples: list[str]) -> None:
-        """Add examples; the first few by their text stay."""
+        """Add examples; the first few in alphabetical order are used."""
         self.examples = sorted({*self.examples, *examples})[:MAX_EXAMPLES]
 
     def describe(self) -> list[str]:
-        """One line for each sort of problem."""
+        """One line for each kind of problem."""
         lines = []
         if self.outside:
             some = "e.g. " if self.outside > len(self.examples) else ""
@@ -60,10 +60,10 @@ class ColumnProblems:
 
 
 class Problems:
-    """The problems that were found in a table so far.
+    """The problems of a table.
 
     Attributes:
-        coerced: For each column, how many values were moved into its domain.
+        coerced: For each column, the number of values that were moved into its domain.
     """
 
     def __init__(self) -> None:
@@ -74,21 +74,21 @@ class Problems:
         return bool(self._columns)
 
     def add_outside(self, column: Column, array: pa.Array, rows: NDArray[np.bool_]) -> None:
-        """Note the values in those rows as outside the schema."""
+        """Record the values of some rows as outside the schema."""
         found = self._of(column)
         found.outside += int(rows.sum())
         found.add_examples(_shown(column, array.take(pa.array(rows.nonzero()[0]))))
 
     def add_nulls(self, column: Column, count: int) -> None:
-        """Note nulls in a column that is not nullable."""
+        """Record nulls in a column that is not nullable."""
         self._of(column).nulls += count
 
     def add_coerced(self, column: Column, count: int) -> None:
-        """Note values that were moved into the domain."""
+        """Record values that were moved into the domain."""
         self.coerced[column.name] = self.coerced.get(column.name, 0) + count
 
     def merge(self, other: Problems) -> None:
-        """Add what another pass found."""
+        """Add the problems of another pass."""
         for name, theirs in other._columns.items():
             ours = self._columns.setdefault(name, ColumnProblems(theirs.column))
             ours.outside += theirs.outside
@@ -113,9 +113,9 @@ class Problems:
 
 
 def _shown(column: Column, array: pa.Array) -> list[str]:
-    """Some values as text, whatever they are: Python has no date in the year 500,000.
+    """Values as text, also if Python cannot represent them, such as a date in the year 500,000.
 
-    Numbers and dates look the same whether they came as such or as text.
+    Numbers and dates are printed in the same way whether they were stored as such or as text.
     """
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage

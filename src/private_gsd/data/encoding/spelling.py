@@ -1,7 +1,7 @@
-"""Spelling: values as the text that the schema reads back as the same values.
+"""Spelling: values as text that is read back as the same values.
 
-The inverse of reading text: nulls as ``null_values`` spells them, dates and moments by their
-``format``, all else as Arrow writes it.
+This is the inverse of reading text: nulls are written as one of ``null_values``, dates and moments
+in their ``format``, all other values as Arrow writes them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def spelled_types(schema: Schema) -> pa.Schema:
-    """The types of what ``spelled`` gives: text where Arrow itself would write something else."""
+    """The types of the result of ``spelled``: text where Arrow would write something else."""
     return pa.schema(
         [
             pa.field(each.name, pa.string() if _needs_words(each) else each.arrow_type)
@@ -37,10 +37,10 @@ def spelled_types(schema: Schema) -> pa.Schema:
 
 
 def spelled(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
-    """A batch whose text the schema reads as the batch, a null being an empty field.
+    """A batch that, written as text with empty fields for nulls, is read back as the same values.
 
-    An error says if there is no such text. Where an empty text is a value too, it must be written
-    in quotes.
+    An error is raised if there is no such text. If an empty text is also a value, the caller must
+    write this value in quotes.
     """
     types = spelled_types(schema)
     columns = [_spelled(each, batch.column(each.name)) for each in schema]
@@ -51,10 +51,11 @@ def spelled(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
 
 
 def check_spelling(schema: Schema) -> None:
-    """Refuse a schema with values that cannot be written as text and read again, such as -9.
+    """Refuse a schema with values that cannot be written as text and read again.
 
-    -9 may be a number between the bounds and the spelling of a null; a format may leave out the day
-    of a date. Ends of the domain, what is between, categories and spellings of null are tried.
+    For example, -9 may be both a number between the bounds and the spelling of a null, or a format
+    may leave out the day of a date. The bounds, numbers between them, categories and spellings of
+    null are tried.
     """
     for column in schema:
         if "\r" in column.name:
@@ -77,7 +78,7 @@ def _spelled(column: Column, array: pa.Array) -> pa.Array:
         coded = array.dictionary_encode()
         try:
             words = [_strftime(column, each) for each in coded.dictionary.to_pylist()]
-        except (ValueError, OverflowError):  # in its time zone, before the year 1 or after 9999
+        except (ValueError, OverflowError):  # in the time zone, before the year 1 or after 9999
             raise _refused(column, "a moment is too early or too late") from None
         array = pa.array(words, pa.string()).take(coded.indices)
     if column.nullable and "" not in column.null_values:
@@ -89,14 +90,14 @@ def _spelled(column: Column, array: pa.Array) -> pa.Array:
 
 def _strftime(column: Date | Datetime, moment: dt.date) -> str:
     def padded(directive: re.Match[str]) -> str:
-        # Years before 1000 with all four digits, which the C library may leave out.
+        # Years before 1000 get four digits; the C library may write fewer.
         return f"{moment.year:04}" if directive[1] == "Y" else directive[0]
 
     return moment.strftime(re.sub("%(.)", padded, str(column.format)))
 
 
 def _check(column: Column, array: pa.Array, text: pa.Array) -> None:
-    """Compare what is read of the text with what is meant."""
+    """Refuse text that is not read back as the values of an array."""
     meant = read_array(column, array).values
     found, unreadable = read_array(column, text)
     wrong = ~((meant == found) | (np.isnan(meant) & np.isnan(found)))
@@ -121,7 +122,7 @@ def _refused(column: Column, reason: str) -> SchemaError:
 
 
 def _some_values(column: Column) -> NDArray[np.float64]:
-    """Encoded values of a column that show what can go wrong with its text."""
+    """Encoded values of a column for which writing text is most likely to fail."""
     low, high = column.bounds
     found: list[Any] = [low, high]
     if isinstance(column, Discrete):

@@ -1,7 +1,7 @@
-"""Text: numbers, codes and moments as people write them in files.
+"""Text: parsing of numbers, codes and moments in files.
 
-Every text is parsed by a rule that looks at that text alone. Whole arrays are cast at once where
-Arrow's cast obeys the same rule; where one value fails, each distinct one is tried by itself.
+Each text is parsed independently of the others. Whole arrays are cast at once where Arrow's cast
+follows the same rule; if a value fails, each distinct value is tried by itself.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _OFFSET = r"[0-9]{2}:[0-9]{2}.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 
 
 def clean_text(column: Column, array: pa.Array) -> pa.Array:
-    """Text without surrounding white space, its null spellings turned into nulls."""
+    """Text without surrounding white space, with null for each of ``null_values``."""
     text = pc.utf8_trim_whitespace(array.cast(pa.string()))
     spellings = pa.array([spelling.strip() for spelling in column.null_values], pa.string())
     return _without(text, pc.is_in(text, value_set=spellings))
 
 
 def parse_numbers(text: pa.Array) -> Parsed:
-    """Numbers as float64; what is no finite number (such as nan) cannot be read."""
+    """Numbers as float64; only finite numbers can be read."""
     numbers, _ = _cast(text, pa.float64())
     numbers = _without(numbers, pc.invert(pc.is_finite(numbers)))
     return numbers, _lost(text, numbers)
@@ -50,9 +50,9 @@ def parse_integers(text: pa.Array) -> Parsed:
 
 
 def parse_moments(text: pa.Array, pattern: str | None, zone: str | None) -> Parsed:
-    """Moments as the clock shows them, in microseconds; text with an offset needs a ``zone``."""
+    """Moments as local times in microseconds; text with an offset needs a ``zone``."""
     if pattern is not None:
-        # Python's strptime refuses 31/02, where the C library's rolls over to March.
+        # Python's strptime refuses 31/02, while that of the C library turns it into a day of March.
         moments = _each(text, lambda each: _wall_clock(dt.datetime.strptime(each, pattern), zone))
         return moments, _lost(text, moments)
     if zone is None:
@@ -74,7 +74,7 @@ def _wall_clock(moment: dt.datetime, zone: str | None) -> dt.datetime:
 
 
 def _cast(text: pa.Array, kind: pa.DataType) -> Parsed:
-    """Cast text at once; where that fails, find out which values are to blame."""
+    """Cast text at once; if this fails, cast each distinct value by itself."""
     try:
         parsed = text.cast(kind)
     except pa.ArrowInvalid:
@@ -105,13 +105,13 @@ def _each(text: pa.Array, parse: Callable[[str], dt.datetime]) -> pa.Array:
 
 
 def _without(array: pa.Array, rows: pa.BooleanArray) -> pa.Array:
-    """The array with null in those rows."""
+    """The array with null in the given rows."""
     if not pc.any(rows).as_py():
         return array
     return pc.if_else(rows.fill_null(False), pa.scalar(None, array.type), array)
 
 
 def _lost(text: pa.Array, parsed: pa.Array) -> NDArray[np.bool_]:
-    """Rows that hold text and were given no value."""
+    """The rows with text that could not be parsed."""
     lost = pc.and_(text.is_valid(), parsed.is_null())
     return np.asarray(lost.to_numpy(zero_copy_only=False))

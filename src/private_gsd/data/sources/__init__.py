@@ -1,4 +1,4 @@
-"""Anything tabular as a stream of Arrow record batches that can be read again."""
+"""Sources: tables of any kind as streams of Arrow record batches that can be read repeatedly."""
 
 from private_gsd.data.sources.postgres import PostgresQuery
 from private_gsd.data.sources.source import LeftOutWarning, Source, open_source

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class ArrowTable(SourceTable):
-    """A PyArrow table or record batch, or anything that speaks the Arrow stream protocol."""
+    """A PyArrow table or record batch, or any object with the Arrow stream protocol."""
 
     reads = "an Arrow table or anything with __arrow_c_stream__"
 
     @classmethod
     def accepts(cls, data: Any) -> bool:
-        """Whether it is one of these."""
+        """Whether an object is a record batch or has the Arrow stream protocol."""
         return isinstance(data, pa.RecordBatch) or hasattr(data, "__arrow_c_stream__")
 
     def __init__(self, data: Any) -> None:
@@ -41,11 +41,11 @@ class ArrowTable(SourceTable):
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """Names and types of all columns."""
+        """The names and types of all columns."""
         return self._schema
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Those columns, in batches."""
+        """The given columns, in batches."""
         if isinstance(self._data, pa.Table):
             yield from self._data.select(columns).to_batches(max_chunksize=batch_rows)
             return
@@ -62,7 +62,7 @@ class ArrowDataset(SourceTable):
 
     @classmethod
     def accepts(cls, data: Any) -> bool:
-        """Whether it is a PyArrow dataset."""
+        """Whether an object is a PyArrow dataset."""
         return module_of(data) == "pyarrow" and hasattr(data, "scanner")
 
     def __init__(self, data: pyarrow.dataset.Dataset) -> None:
@@ -70,11 +70,11 @@ class ArrowDataset(SourceTable):
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """Names and types of all columns."""
+        """The names and types of all columns."""
         return self._data.schema
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Those columns, in batches."""
+        """The given columns, in batches."""
         with readable(self.name):
             yield from self._data.to_batches(columns=list(columns), batch_size=batch_rows)
 

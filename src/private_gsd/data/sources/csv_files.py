@@ -1,8 +1,8 @@
-"""Tables in CSV files, gzipped or not, one or many, read through DuckDB a batch at a time.
+"""Tables in one or more CSV files, gzipped or not, read through DuckDB a batch at a time.
 
-Fields arrive as text, whatever they look like: the schema says what they mean, not a sniffer.
-Files are read one group after the other, a group being files with the same header, so that no file
-changes how another is read.
+All fields are read as text; the schema gives them a type, not their content. Successive files with
+the same header are read as one group, and groups one after the other, so that no file changes how
+another is read.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 
 DELIMITERS = (",", ";", "\t", "|")
 MAX_LINE = 16 * 2**20
-# DuckDB passes over a field too many that is null. While no field is null, it passes over none.
+# DuckDB ignores a surplus field that is null. With this text for null, no field is null, and
+# DuckDB reports every surplus field.
 NO_NULL = secrets.token_hex(16)
 
 
 class Header(NamedTuple):
-    """What the first lines of a CSV file say, and whether it is zipped."""
+    """The header of a CSV file, its delimiter, and whether the file is gzipped."""
 
     delimiter: str
     names: tuple[str, ...]
@@ -46,7 +47,7 @@ class Header(NamedTuple):
 
 
 class CsvFiles(FileTable):
-    """One or several CSV files, gzipped or not; the columns may stand in another order in each."""
+    """One or more CSV files, gzipped or not; the order of the columns may differ between files."""
 
     reads = "a CSV file"
     sort = "CSV"
@@ -59,7 +60,7 @@ class CsvFiles(FileTable):
         self._names = [name for name in self._files[0][0].names if name]
         for header, path in self._files:
             require_columns(path, header.names, paths[0], self._names)
-        # Where an empty text is a value and a spelling of null, it is a value if it is in quotes.
+        # If an empty text is both a value and a spelling of null, it is a value only in quotes.
         self._quotes_tell = {
             column.name
             for column in schema or ()
@@ -68,11 +69,11 @@ class CsvFiles(FileTable):
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """Names of all columns, by the first file; all are text."""
+        """The names of all columns in the first file; all types are text."""
         return pa.schema([(name, pa.string()) for name in self._names])
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Those columns, in batches."""
+        """The given columns, in batches."""
 
         def by_position(names: Sequence[str]) -> str:
             # Names in a file may be blank, or differ in case only.
@@ -88,7 +89,7 @@ class CsvFiles(FileTable):
                     yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def count(self) -> int:
-        """The number of rows, by a pass over the files."""
+        """The number of rows, counted in a pass over the files."""
         with _readable(self.name):
             found = [each.fetchall() for each in self._relations(lambda _: "count(*)")]
         return sum(number for ((number,),) in found)
@@ -101,7 +102,7 @@ class CsvFiles(FileTable):
             for header, group in groupby(self._files, key=lambda pair: pair[0]):
                 paths = [path for _, path in group]
                 chosen = selected(header.names)
-                # An empty line is a row only where there is one column, and null is an empty field.
+                # An empty line is a row only if there is one column and an empty field is null.
                 if len(header.names) > 1 and self._quotes_tell.isdisjoint(header.names):
                     yield _query(connection, header, paths, chosen, NO_NULL)
                 else:
@@ -124,7 +125,7 @@ def _query(
         "escape = '\"', strict_mode = true, allow_quoted_nulls = false, compression = $zip, "
         f"null_padding = false, hive_partitioning = false, max_line_size = {MAX_LINE})",
         params={
-            "paths": [glob.escape(str(path)) for path in paths],  # brackets and stars as they are
+            "paths": [glob.escape(str(path)) for path in paths],  # no wildcards
             "delimiter": header.delimiter,
             "skipped": header.skipped,
             "null": null,
@@ -134,7 +135,7 @@ def _query(
 
 
 def _connect() -> duckdb.DuckDBPyConnection:
-    """A connection that fetches nothing from elsewhere and draws no progress bar of its own."""
+    """A connection that installs no extensions and draws no progress bar."""
     connection = duckdb.connect(
         config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     )
@@ -143,13 +144,13 @@ def _connect() -> duckdb.DuckDBPyConnection:
 
 
 def _check_gzip(path: Path) -> None:
-    """Unzip a file to its end, which finds wrong checksums; DuckDB does not look at them."""
+    """Decompress a whole file to verify its checksums, which DuckDB does not verify."""
     stream = zlib.decompressobj(wbits=31)
     try:
         with path.open("rb") as file:
             while chunk := file.read(2**16):
                 while chunk:
-                    if stream.eof:  # another part follows, or zeros that fill the file up
+                    if stream.eof:  # another member follows, or padding with zeros
                         chunk = chunk.lstrip(b"\0")
                         stream = zlib.decompressobj(wbits=31) if chunk else stream
                     if chunk:
@@ -166,7 +167,7 @@ def _bad_gzip(path: Path, reason: str) -> UnreadableError:
 
 
 def _read_header(path: Path, wanted: Sequence[str]) -> Header:
-    """The delimiter and the column names of a CSV file; a column without a name has the name ""."""
+    """The header of a CSV file; a column without a name has the name ""."""
     zipped = path.name.lower().endswith(".gz")
     try:
         if zipped:
@@ -191,7 +192,7 @@ def _read_header(path: Path, wanted: Sequence[str]) -> Header:
     if not any(cell.strip() for cell in cells):
         what = "the file is empty" if not first else "the first line is blank"
         raise SourceError(f"{path}: {what}; expected a line of column names")
-    if any("\r" in cell for cell in cells):  # after which DuckDB passes over a row
+    if any("\r" in cell for cell in cells):  # DuckDB would skip the row after it
         raise SourceError(f"{path}: a column name holds a carriage return; rename the column")
     known = set(wanted)
     names = tuple(cell if cell in known else cell.strip() for cell in cells)
@@ -199,7 +200,7 @@ def _read_header(path: Path, wanted: Sequence[str]) -> Header:
 
 
 def _text_lines(raw: Any) -> Iterator[str]:
-    """Lines as text, decoded no further than they are asked for."""
+    """The lines of a file as text, decoded one by one."""
     while line := raw.readline(MAX_LINE):
         if len(line) == MAX_LINE:
             raise csv.Error(f"a line is longer than {MAX_LINE // 2**20} MB")
@@ -207,14 +208,14 @@ def _text_lines(raw: Any) -> Iterator[str]:
 
 
 def _delimiter(line: str, wanted: Sequence[str]) -> str:
-    """The delimiter under which the header names most of the wanted columns, or most columns."""
+    """The delimiter that finds the most wanted columns in the header, then the most columns."""
 
     known = set(wanted)
 
     def score(delimiter: str) -> tuple[int, int]:
         try:
             cells = next(csv.reader([line], delimiter=delimiter), [])
-        except csv.Error:  # such as a long line that is one cell under another's delimiter
+        except csv.Error:  # such as a long line that is one cell with a wrong delimiter
             return 0, 0
         return sum(cell.strip() in known for cell in cells), len(cells)
 
@@ -230,9 +231,9 @@ def _not_utf8(path: object, where: str) -> UnreadableError:
 
 @contextmanager
 def _readable(name: str) -> Iterator[None]:
-    """Turn DuckDB's errors into ours: what, where, and never the line itself.
+    """Turn DuckDB's errors into an ``UnreadableError`` that never quotes the line.
 
-    What goes wrong after the first batches arrives as an error of the Arrow stream.
+    An error after the first batches is raised as an error of the Arrow stream.
     """
     try:
         yield
@@ -245,7 +246,7 @@ def _translated(name: str, message: str) -> UnreadableError:
     where = f" (line {line[1]})" if line else ""
     file = re.search(r"^\s*file = (.+)$", message, re.MULTILINE)
     name = file[1] if file else name
-    if "not utf-8" in message or "OnInvalid unicode" in message:
+    if "not utf-8" in message or "Invalid unicode" in message:
         return _not_utf8(name, where)
     counts = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message)
     if counts:
@@ -260,5 +261,5 @@ def _translated(name: str, message: str) -> UnreadableError:
     ):
         if sign in message:
             return UnreadableError(f"{name}: {trouble}")
-    # The rest of such a message may quote the line.
+    # Further lines of the message may quote the data.
     return UnreadableError(f"{name}{where}: cannot be read: {message.partition(chr(10))[0][:200]}")

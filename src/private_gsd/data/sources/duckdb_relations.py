@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class DuckdbRelation(SourceTable):
-    """A DuckDB relation; while it is read, its connection can do nothing else."""
+    """A DuckDB relation; its connection cannot be used for anything else while it is read."""
 
     reads = "a DuckDB relation"
     name = "the DuckDB relation"
 
     @classmethod
     def accepts(cls, data: Any) -> bool:
-        """Whether it is a DuckDB relation."""
+        """Whether an object is a DuckDB relation."""
         return isinstance(data, duckdb.DuckDBPyRelation)
 
     def __init__(self, data: duckdb.DuckDBPyRelation) -> None:
@@ -35,11 +35,11 @@ class DuckdbRelation(SourceTable):
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """Names and types of all columns."""
+        """The names and types of all columns."""
         return self._schema
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Those columns, in batches."""
+        """The given columns, in batches."""
         with self._readable():
             selected = self._data.project(", ".join(quote_name(name) for name in columns))
             yield from selected.to_arrow_reader(batch_rows)
@@ -61,5 +61,5 @@ class DuckdbRelation(SourceTable):
             ) from None
 
     def restore(self, table: pa.Table, schema: Schema) -> Any:
-        """A DuckDB relation over the result."""
+        """The table as a DuckDB relation."""
         return duckdb.from_arrow(to_arrow(table, schema))

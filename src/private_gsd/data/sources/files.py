@@ -1,4 +1,4 @@
-"""Tables in files: which files a path, a folder or a glob names, and of what sort they are."""
+"""Tables in files: the files of a path, a folder or a glob, and their format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Files(NamedTuple):
     """Files of one sort.
 
     Attributes:
-        name: What the user gave: a path, a folder or a glob.
+        name: The path, folder or glob that the user gave.
         paths: The files.
         schema: The public schema, if it was given; how a file is read may depend on it.
     """
@@ -35,7 +35,7 @@ class FileTable(SourceTable):
 
     Attributes:
         sort: The sort of file, for messages.
-        endings: How the names of such files end, in small letters.
+        endings: The endings of the names of such files, in lower case.
     """
 
     sort: ClassVar[str]
@@ -43,7 +43,7 @@ class FileTable(SourceTable):
 
     @classmethod
     def accepts(cls, data: Any) -> bool:
-        """Whether they are files of this sort."""
+        """Whether an object is ``Files`` of this sort."""
         return isinstance(data, Files) and all(cls.has_ending(path) for path in data.paths)
 
     @classmethod
@@ -53,14 +53,14 @@ class FileTable(SourceTable):
 
     @abstractmethod
     def __init__(self, data: Files) -> None:
-        """Look at the files; no row is read."""
+        """Open the files without reading rows."""
 
 
 def find_files(path: str, schema: Schema | None, sorts: Sequence[type[FileTable]]) -> Files:
     """The files that a path, a folder or a glob names, all of one sort.
 
     Args:
-        path: What the user gave.
+        path: The path, folder or glob that the user gave.
         schema: The public schema, if it was given.
         sorts: The sorts of file that can be read.
     """
@@ -100,7 +100,7 @@ def _find(path: str, sorts: Sequence[type[FileTable]]) -> list[Path]:
 
 
 def _is_data(path: Path, folder: Path, sorts: Sequence[type[FileTable]]) -> bool:
-    """Whether a file in a folder is data; what begins with a dot or an underscore is not."""
+    """Whether a file in a folder is data; names that begin with a dot or an underscore are not."""
     hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     known = any(sort.has_ending(path) for sort in sorts)
     return known and not hidden and path.is_file()

@@ -1,4 +1,4 @@
-"""Values: Python objects in a column of mixed ones, each written as text by itself."""
+"""Object values: Python objects of mixed types in a column, each converted to text by itself."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def values_as_text(values: Iterable[Any]) -> pa.Array:
-    """A column of objects as text, which the schema then reads."""
+    """A column of objects as text, to be read by the schema."""
     return pa.array([value_as_text(value) for value in values], pa.string())
 
 
 def value_as_text(value: Any) -> str | None:
-    """One object as text; None for a null of any make.
+    """An object as text; None for a null of any type.
 
     >>> value_as_text(1.0), value_as_text(Decimal("1.50")), value_as_text(float("nan"))
     ('1', '1.5', None)
@@ -36,7 +36,7 @@ def value_as_text(value: Any) -> str | None:
     if isinstance(value, Decimal):
         if value.is_nan():
             return None
-        # The scale is no part of the value: 1.50 is 1.5, and 2.00 is 2.
+        # The scale is not part of the value: 1.50 becomes 1.5, and 2.00 becomes 2.
         text = format(value, "f")
         return text.rstrip("0").rstrip(".") if "." in text else text
     if isinstance(value, Real):

@@ -1,4 +1,4 @@
-"""Opening: the class that reads what the user gave; a new kind of source is a line here."""
+"""Opening: the registry of sources; a new kind of source is a line here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from private_gsd.data.sources.source_table import SourceTable
     from private_gsd.schema import Schema
 
-# The first that accepts an object reads it; the last accepts whatever speaks Arrow's protocol.
+# The first class that accepts an object reads it; the last accepts any Arrow stream.
 SOURCES: tuple[type[SourceTable], ...] = (
     CsvFiles,
     ParquetFiles,
@@ -35,7 +35,7 @@ SOURCES: tuple[type[SourceTable], ...] = (
 
 
 def open_table(data: Any, schema: Schema | None) -> SourceTable:
-    """What the user gave as a table.
+    """Open an object that the user gave as a table.
 
     Args:
         data: A path, a folder, a glob, or an object of a kind that a source accepts.

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class PandasFrame(SourceTable):
-    """A pandas data frame; its index is no column and is left out."""
+    """A pandas data frame; its index is not a column and is ignored."""
 
     reads = "a pandas DataFrame"
     name = "the pandas DataFrame"
 
     @classmethod
     def accepts(cls, data: Any) -> bool:
-        """Whether it is a pandas DataFrame."""
+        """Whether an object is a pandas DataFrame."""
         return module_of(data) == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns")
 
     def __init__(self, data: Any) -> None:
@@ -34,16 +34,16 @@ class PandasFrame(SourceTable):
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """Names of all columns; types are known only once the values are read."""
+        """The names of all columns; their types are known after the values are read."""
         return pa.schema([(name, pa.null()) for name in self._data.columns])
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Those columns, in batches."""
+        """The given columns, in batches."""
         arrays = []
         for name in columns:
             series = self._data[name]
             try:
-                # What Arrow would make of a column of objects depends on all of them.
+                # The type that Arrow infers for a column of objects depends on all of its rows.
                 mixed = series.dtype.kind == "O" and series.dtype.name == "object"
                 arrays.append(
                     values_as_text(series) if mixed else pa.array(series, from_pandas=True)
@@ -56,5 +56,5 @@ class PandasFrame(SourceTable):
         yield from pa.table(arrays, names=list(columns)).to_batches(max_chunksize=batch_rows)
 
     def restore(self, table: pa.Table, schema: Schema) -> Any:
-        """A pandas data frame."""
+        """The table as a pandas data frame."""
         return to_pandas(table, schema)

@@ -1,4 +1,4 @@
-"""Tables in Parquet files, one or many, read a batch at a time; wrong checksums are found.
+"""Tables in one or more Parquet files, read a batch at a time with verified checksums.
 
 Files are read one after the other, so that no file changes how another is read.
 """
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class ParquetFiles(FileTable):
-    """One or several Parquet files, each with all columns of the first.
+    """One or more Parquet files, each with all columns of the first.
 
-    Folders named ``column=value`` on the way to a file add that column, as text, to files that do
-    not have it themselves.
+    A folder named ``column=value`` in the path of a file adds this column, as text, to a file that
+    does not have it.
     """
 
     reads = "a Parquet file"
@@ -49,11 +49,11 @@ class ParquetFiles(FileTable):
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """Names and types of all columns, by the first file."""
+        """The names and types of all columns in the first file."""
         return self._schema
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Those columns, in batches."""
+        """The given columns, in batches."""
         for path in self._paths:
             with _opened(path) as file:
                 inside = [name for name in columns if name in file.schema_arrow.names]
@@ -112,7 +112,7 @@ def _damaged(path: Path, reason: str) -> UnreadableError:
 
 
 def _schema(path: Path, file: pyarrow.parquet.ParquetFile) -> pa.Schema:
-    """The columns of a file and of its folders; those without a name are left out."""
+    """The columns of a file and of its folders, without columns that have no name."""
     inside = file.schema_arrow
     fields = [field for field in inside if field.name.strip()]
     added = [pa.field(name, pa.string()) for name in _folder_values(path)]
@@ -120,7 +120,7 @@ def _schema(path: Path, file: pyarrow.parquet.ParquetFile) -> pa.Schema:
 
 
 def _folder_values(path: Path) -> dict[str, str | None]:
-    """The columns that folders on the way name: ``year=2020``."""
+    """The columns that the folders in a path give, such as ``year=2020``."""
     found: dict[str, str | None] = {}
     for part in path.parent.parts:
         name, equals, value = part.partition("=")
@@ -130,6 +130,6 @@ def _folder_values(path: Path) -> dict[str, str | None]:
 
 
 def _enums(file: pyarrow.parquet.ParquetFile) -> set[str]:
-    """The columns that hold the names of an enumeration, which Arrow takes for bytes."""
+    """The columns of the Parquet type ENUM, which Arrow reads as bytes."""
     leaves = [file.schema.column(place) for place in range(len(file.schema.names))]
     return {leaf.path for leaf in leaves if leaf.logical_type.type == "ENUM"}

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class PolarsFrame(SourceTable):
-    """A Polars data frame or lazy frame; a lazy one is collected in batches."""
+    """A Polars data frame or lazy frame; a lazy frame is collected in batches."""
 
     reads = "a Polars DataFrame or LazyFrame"
 
     @classmethod
     def accepts(cls, data: Any) -> bool:
-        """Whether it is a Polars DataFrame or LazyFrame."""
+        """Whether an object is a Polars DataFrame or LazyFrame."""
         return module_of(data) == "polars" and hasattr(data, "collect_schema")
 
     def __init__(self, data: Any) -> None:
@@ -38,11 +38,11 @@ class PolarsFrame(SourceTable):
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """Names of all columns; types are known only once the values are read."""
+        """The names of all columns; their types are known after the values are read."""
         return pa.schema([(name, pa.null()) for name in self._names])
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Those columns, in batches."""
+        """The given columns, in batches."""
         selected = self._data.select(columns)
         with readable(self.name, self._failure):
             if self._lazy:
@@ -59,6 +59,6 @@ class PolarsFrame(SourceTable):
             return int(self._data.lazy().select(self._length).collect().item())
 
     def restore(self, table: pa.Table, schema: Schema) -> Any:
-        """A Polars frame, lazy if a lazy one came."""
+        """The table as a Polars frame, which is lazy if the source was lazy."""
         frame = to_polars(table, schema)
         return frame.lazy() if self._lazy else frame

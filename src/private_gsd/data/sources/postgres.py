@@ -1,8 +1,8 @@
 """Tables in PostgreSQL: a query, read through ADBC as a stream of record batches.
 
-A pass over the table is one statement, and PostgreSQL answers a statement from one snapshot: rows
-that others add, change or remove meanwhile are not seen. The session is read-only. What the address
-says about users and passwords is shown nowhere and kept nowhere.
+A pass over the table is one statement, and PostgreSQL answers a statement from one snapshot: it
+ignores rows that are added, changed or removed meanwhile. The session is read-only. The user and
+the password of an address are never printed or stored.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from private_gsd.errors import SourceError, UnreadableError, require
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# Types that arrive as what they are. All others arrive as text, and the schema says what it means:
-# a numeric with all its digits, a char without the blanks that fill it up, an enum by its name.
+# Types that are read as they are. All others are read as text, which the schema gives a type: a
+# numeric with all of its digits, a char without its padding, an enum by its name.
 NATIVE = {"bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar"}
 MOMENTS = {"date", "timestamp", "timestamptz"}
 
-# Only what leaves no doubt where a password ends: elsewhere, what follows would be shown as a host.
+# Only addresses in which the end of the password is unambiguous, so that no part of a password is
+# printed as the host.
 ADDRESS = re.compile(
     r"postgres(?:ql)?://"
     r"(?:[^/?#@\s]*@)?"  # user and password
@@ -37,7 +38,7 @@ ADVICE = (
     "the address of the server is not understood, and not shown here; write "
     "postgresql://user@host:port/database, with %40 for @, %2F for /, %3F for ? and %23 for #"
 )
-# What a driver says when it cannot connect may quote parts of the address; we say it ourselves.
+# Messages for failed connections; those of the driver may quote parts of the address.
 CONNECTING = {
     "Connection refused": "no server answers there",
     "could not translate host name": "the host is not known",
@@ -87,7 +88,7 @@ class PostgresQuery:
         raise TypeError("the address of a server may hold a password, and is not written")
 
     def connect(self) -> Any:
-        """A connection."""
+        """Open a read-only connection."""
         dbapi = require(
             "adbc_driver_postgresql.dbapi", what="Reading from PostgreSQL", extra="postgres"
         )
@@ -108,7 +109,7 @@ class PostgresQuery:
 
     @contextmanager
     def readable(self) -> Iterator[None]:
-        """Turn the driver's errors into ours: what the server says of the query, in one line."""
+        """Turn the driver's errors into an ``UnreadableError`` with a message of one line."""
         manager = _manager()
         try:
             yield
@@ -127,7 +128,7 @@ class PostgresTable(SourceTable):
 
     @classmethod
     def accepts(cls, data: Any) -> bool:
-        """Whether it is a PostgresQuery."""
+        """Whether an object is a PostgresQuery."""
         return isinstance(data, PostgresQuery)
 
     def __init__(self, data: PostgresQuery) -> None:
@@ -138,11 +139,11 @@ class PostgresTable(SourceTable):
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """Names and types of all columns."""
+        """The names and types of all columns."""
         return self._schema
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Those columns, in batches, from one snapshot."""
+        """The given columns, in batches, from one snapshot."""
         selected = ", ".join(self._column(name) for name in columns)
         with self._reading(selected) as cursor:
             for batch in cursor.fetch_record_batch():
@@ -155,10 +156,15 @@ class PostgresTable(SourceTable):
 
     @contextmanager
     def _reading(self, what: str, end: str = "") -> Iterator[Any]:
-        """A cursor with something of the query's result."""
+        """A cursor with the result of a SELECT from the query.
+
+        Args:
+            what: The expressions to select.
+            end: The end of the statement.
+        """
         data = self._data
         with data.connect() as connection, data.readable(), connection.cursor() as cursor:
-            # On lines of its own: the query may end in a comment.
+            # The query has lines of its own, since it may end in a comment.
             cursor.execute(f"SELECT {what} FROM (\n{data.query}\n) AS asked{end}")
             yield cursor
 
@@ -166,13 +172,13 @@ class PostgresTable(SourceTable):
         quoted, kind = quote_name(name), _kind(self._schema.field(name))
         if kind in NATIVE:
             return quoted
-        if kind in MOMENTS:  # infinity, which Arrow does not have, is beyond all bounds
+        if kind in MOMENTS:  # Arrow has no infinity; use moments outside all bounds
             far = f"CASE WHEN {quoted} > '2000-01-01' THEN '9999-12-31' ELSE '0001-01-01' END"
             return (
                 f"CASE WHEN coalesce(isfinite({quoted}), true) THEN {quoted} "
                 f"ELSE ({far})::{kind} END AS {quoted}"
             )
-        # A number that is none is null, as it is among floating-point ones.
+        # A numeric NaN is read as null, like a floating-point NaN.
         text = f"nullif({quoted}::text, 'NaN')" if kind == "numeric" else f"{quoted}::text"
         return f"{text} AS {quoted}"
 
@@ -183,7 +189,7 @@ def is_address(data: object) -> bool:
 
 
 def refuse_addresses(data: str) -> None:
-    """Refuse what looks like the address of some server; it may hold a password to be not shown."""
+    """Refuse text that looks like the address of a server, without printing it."""
     if re.match(r"[A-Za-z][\w+.-]*://", data) or re.search(r"\bpassword\s*=", data, re.IGNORECASE):
         raise SourceError(
             "this looks like the address of a server, and so is not shown here; only PostgreSQL's "

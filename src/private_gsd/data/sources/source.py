@@ -68,7 +68,7 @@ class Source:
         return f"<Source {self.name}: {len(self.columns)} columns>"
 
     def batches(self, batch_rows: int = DEFAULT_BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """Read the table from its start, in batches of at most that many rows."""
+        """Read the table from its start, in batches of at most ``batch_rows`` rows."""
         empty = True
         for batch in self.table.batches(self.columns, batch_rows):
             if batch.num_rows:
@@ -83,7 +83,7 @@ class Source:
         self._gave_rows = True
 
     def count(self) -> int | None:
-        """The number of rows, counted if need be; None where the table can be read only once."""
+        """The number of rows, counted if necessary; None if the table can be read only once."""
         return self.rows if self.rows is not None else self.table.count()
 
     def encoded(
@@ -91,9 +91,9 @@ class Source:
     ) -> Iterator[NDArray[np.float64]]:
         """Read the table as row matrices (see ``Encoder``).
 
-        After the first value outside the schema no more matrices come, but the rest of the table is
-        looked at before the error is raised: it counts them all, so that everything can be
-        corrected at once. What came before the error must not be used.
+        After the first value outside the schema no more matrices are returned, but the rest of the
+        table is read before the error is raised, so that the error reports all such values. The
+        matrices before the error must not be used.
         """
         if self.schema is None:
             raise SourceError(f"{self.name}: open it with a schema to encode it")
@@ -109,14 +109,14 @@ class Source:
     def encode(
         self, batch: pa.RecordBatch, encoder: Encoder, problems: Problems
     ) -> NDArray[np.float64]:
-        """Encode one of our batches; an error names the table."""
+        """Encode a batch of this source; errors name the table."""
         try:
             return encoder.encode_into(batch, problems)
         except DataError as error:
             raise DataError(f"{self.name}: {error}") from None
 
     def restore(self, table: pa.Table) -> Any:
-        """A result as the kind of frame that came; all else about it comes from the schema."""
+        """Convert a result to the kind of frame of this source; its types come from the schema."""
         if self.schema is None:
             raise SourceError(f"{self.name}: open it with a schema, which says the types")
         return self.table.restore(table, self.schema)
@@ -135,7 +135,7 @@ class Source:
 
 
 def open_source(data: Any, schema: Schema | None = None) -> Source:
-    """Open anything tabular as a stream of Arrow record batches.
+    """Open a table of any kind as a stream of Arrow record batches.
 
     Args:
         data: A pandas or Polars frame (lazy too), a PyArrow table or dataset, a DuckDB relation, a
@@ -145,7 +145,7 @@ def open_source(data: Any, schema: Schema | None = None) -> Source:
             Without a schema all columns are read, and CSV fields are text.
     """
     if isinstance(data, Source):
-        data = data.given  # opened anew: how a file is read depends on the schema
+        data = data.given  # opened again, since reading a file depends on the schema
     source = Source(open_table(data, schema), schema, data)
     if source.left_out:
         warnings.warn(

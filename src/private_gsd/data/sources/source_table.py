@@ -1,4 +1,4 @@
-"""What every source of a table has in common: rows in batches of Arrow, again and again."""
+"""The base of all sources: tables that are read as Arrow record batches, repeatedly."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class SourceTable(ABC):
-    """A table that can be read again and again, a batch at a time.
+    """A table that can be read repeatedly, a batch at a time.
 
-    A new kind of source is a class of this kind in a file of its own, and a line in ``opening``.
+    A new kind of source is a subclass in a file of its own, and a line in ``opening.SOURCES``.
 
     Attributes:
-        reads: What the class reads, for messages.
-        name: The table, for messages.
-        rows: The number of rows, where that is known without reading the table.
+        reads: The objects that the class reads, in words.
+        name: The name of the table in messages.
+        rows: The number of rows, if it is known without reading the table.
     """
 
     reads: ClassVar[str]
@@ -35,7 +35,7 @@ class SourceTable(ABC):
     @classmethod
     @abstractmethod
     def accepts(cls, data: Any) -> bool:
-        """Whether the class reads an object."""
+        """Whether the class can read an object."""
 
     @abstractmethod
     def __init__(self, data: Any) -> None:
@@ -44,28 +44,28 @@ class SourceTable(ABC):
     @property
     @abstractmethod
     def arrow_schema(self) -> pa.Schema:
-        """Names and types of all columns, as they came."""
+        """The names and types of all columns of the table."""
 
     @abstractmethod
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Those columns, in batches of at most that many rows."""
+        """The given columns, in batches of at most ``batch_rows`` rows."""
 
     def count(self) -> int | None:
-        """The number of rows, counted if need be; None where the table can be read only once."""
+        """The number of rows, counted if necessary; None if the table can be read only once."""
         return self.rows
 
     def restore(self, table: pa.Table, schema: Schema) -> Any:
-        """A result in the schema's types as the kind of frame that came; else a PyArrow table."""
+        """Convert a result to the kind of frame of this source; by default a PyArrow table."""
         return to_arrow(table, schema)
 
 
 @contextmanager
 def readable(name: str, *failures: type[Exception]) -> Iterator[None]:
-    """Turn the errors of Arrow, of the system and of others into ours, in one line.
+    """Turn errors of Arrow and of the system into an ``UnreadableError`` with one line.
 
     Args:
-        name: The table, for the message.
-        failures: Other errors that mean that the table cannot be read.
+        name: The name of the table in the message.
+        failures: Further exceptions to turn.
     """
     try:
         yield
@@ -74,12 +74,12 @@ def readable(name: str, *failures: type[Exception]) -> Iterator[None]:
 
 
 def module_of(data: object) -> str:
-    """The library that an object's class is from; it need not be installed."""
+    """The top-level package of an object's class, found without importing it."""
     return type(data).__module__.partition(".")[0]
 
 
 def slices(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
-    """A batch in pieces of at most that many rows, without copying."""
+    """A batch in pieces of at most ``rows`` rows, without copying."""
     for start in range(0, batch.num_rows, rows):
         yield batch.slice(start, rows)
 
@@ -87,17 +87,17 @@ def slices(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
 def require_columns(
     path: object, names: Sequence[str], first: object, wanted: Sequence[str]
 ) -> None:
-    """Refuse a file that lacks columns of the first one."""
+    """Refuse a file that lacks columns of the first file."""
     lacking = sorted(set(wanted) - set(names))
     if lacking:
         raise SourceError(f"{path} lacks columns that {first} has: {', '.join(lacking)}")
 
 
 def quote_name(name: str) -> str:
-    """A column name as SQL."""
+    """A quoted column name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def first_line(error: Exception) -> str:
-    """What an error says, without the details that may follow."""
+    """The first line of an error message."""
     return str(error).partition("\n")[0][:200]

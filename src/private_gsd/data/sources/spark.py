@@ -1,4 +1,4 @@
-"""Tables in Spark: counted where they are (see ``counting.on_spark``), never brought here."""
+"""Tables in Spark, which are counted on the cluster (see ``counting.on_spark``)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SparkFrame(SourceTable):
 
     @classmethod
     def accepts(cls, data: Any) -> bool:
-        """Whether it is a Spark DataFrame."""
+        """Whether an object is a Spark DataFrame."""
         module = type(data).__module__
         return module.startswith("pyspark.sql.") and hasattr(data, "mapInArrow")
 
@@ -39,11 +39,11 @@ class SparkFrame(SourceTable):
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """Names of all columns; types are known only once the values are read."""
+        """The names of all columns; their types are known after the values are read."""
         return pa.schema([(name, pa.null()) for name in self.frame.columns])
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
-        """Not from here."""
+        """Refused: a Spark frame is counted on the cluster, and not read here."""
         raise SourceError(
             f"{self.name} is counted where it is, and not read here; for this, take a part of it "
             "(frame.limit(…).toPandas()), or write it to Parquet"
@@ -55,22 +55,22 @@ class SparkFrame(SourceTable):
             return int(self.frame.count())
 
     def restore(self, table: pa.Table, schema: Schema) -> Any:
-        """A Spark frame of the same session; moments without a time zone stay without one."""
+        """The table as a Spark frame of the same session; local times stay without a time zone."""
         types = require("pyspark.sql.pandas.types", what="Giving back a frame", extra="spark")
         table = to_arrow(table, schema)
-        # Told outright: by itself, Spark would go by settings of the session.
+        # The types are explicit; by default they would depend on settings of the session.
         kinds = types.from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
         return self.frame.sparkSession.createDataFrame(table, kinds)
 
     @contextmanager
     def readable(self) -> Iterator[None]:
-        """Turn Spark's errors into ours, in one line."""
+        """Turn Spark's errors into an ``UnreadableError`` with one line."""
         errors = require("pyspark.errors", what="Reading from Spark", extra="spark")
         java = require("py4j.protocol", what="Reading from Spark", extra="spark")
         try:
             yield
         except errors.PythonException as error:
-            # The last line of a traceback; what it says of a value is left out.
+            # The exception's name alone, since its message may quote a value.
             lines = [
                 line for line in str(error).splitlines() if re.match(r"[\w.]+(Error|Exc)", line)
             ]
@@ -85,7 +85,7 @@ class SparkFrame(SourceTable):
 
 
 def zone_of(name: str) -> str:
-    """A session's time zone by a name that Arrow knows, too: Spark takes GMT+1, UTC+01:00, Z."""
+    """A session's time zone by a name that Arrow knows; Spark also accepts GMT+1 and Z."""
     if name in ("Z", "UT", "GMT0"):
         return "UTC"
     offset = re.fullmatch(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?", name)
