@@ -20,7 +20,7 @@ from private_gsd.runs.run_folder import RunFolder
 from private_gsd.runs.runner import Runner
 from private_gsd.runs.settings import MOST_SEED, check_dataset
 from private_gsd.runs.temporary_release import TemporaryRelease
-from private_gsd.synthesis.choices import Choices, Stated
+from private_gsd.synthesis.choices import Choices, Parameters
 from private_gsd.synthesis.sampling import fill_columns, sampled
 from private_gsd.system.progress import Progress, shown
 from private_gsd.workloads.checks import whole
@@ -100,7 +100,7 @@ class Synthesizer:
         self.random_state = random_state
         self.threads = threads
         self._source: Source | None = None
-        self._stated()
+        self._parameters()
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
         """The parameters, by name."""
@@ -175,10 +175,10 @@ class Synthesizer:
                 done, and how much there is.
         """
         check_dataset(dataset, on_invalid, insecure_noise_seed)
-        stated, folder = self._stated(), _free_folder(release, ledger)
-        account = stated.account(ledger, dataset, create_ledger=create_ledger)
-        choices = Choices(stated, account)
-        source = open_source(data, stated.schema)
+        parameters, folder = self._parameters(), _free_folder(release, ledger)
+        account = parameters.account(ledger, dataset, create_ledger=create_ledger)
+        choices = Choices(parameters, account)
+        source = open_source(data, parameters.schema)
         with shown(progress) as report:
             target = choices.target(source.count() if choices.public else None)
             workload = choices.candidates(target)
@@ -191,8 +191,10 @@ class Synthesizer:
             )
             budget = choices.budget(exact.n_records)
             if choices.public:
-                stated.knowledge.check_records(exact.n_records)
-            fit = Fit.of(source.given, stated.schema.names, budget, stated.budget.neighbours)
+                parameters.knowledge.check_records(exact.n_records)
+            fit = Fit.of(
+                source.given, parameters.schema.names, budget, parameters.budget.neighbours
+            )
             uncounted = ledger is None and insecure_noise_seed is None
             if uncounted:
                 warn_if_again(fit)
@@ -214,9 +216,10 @@ class Synthesizer:
                 "creates_ledger": ledger is None or create_ledger,
             }
             with run.release.locked():
-                run.release.begin(settings, facts, target, stated.knowledge.external)
+                run.release.begin(settings, facts, target, parameters.knowledge.external)
                 try:
                     run.run(lambda: exact)
+                    self.release_, self._source = made, source
                 except BaseException as error:
                     # What was paid for stays; nothing else is left behind.
                     if not run.has_begun:
@@ -229,7 +232,6 @@ class Synthesizer:
                     raise
         if uncounted:
             count(fit)
-        self.release_, self._source = made, source
         return self
 
     def plan(
@@ -253,8 +255,8 @@ class Synthesizer:
             ledger: The ledger whose δ and conversion the fit would have.
             dataset: The name of the dataset in the ledger.
         """
-        stated = self._stated()
-        choices = Choices(stated, stated.account(ledger, dataset))
+        parameters = self._parameters()
+        choices = Choices(parameters, parameters.account(ledger, dataset))
         n_records = choices.expected(data, expected_records)
         return choices.forecast(n_records, guessed=expected_records is not None)
 
@@ -371,9 +373,9 @@ class Synthesizer:
             return to_arrow(table, self.release_.schema)
         return self._source.restore(table)
 
-    def _stated(self) -> Stated:
+    def _parameters(self) -> Parameters:
         """The parameters, checked, as the values that they stand for."""
-        return Stated.of(**self.get_params())
+        return Parameters.of(**self.get_params())
 
 
 def _free_folder(release: str | Path | None, ledger: str | Path | None) -> Path | None:
