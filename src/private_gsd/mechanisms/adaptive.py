@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Adaptive(Mechanism):
-    """Measures, in each of some epochs, the groups that the table so far answers worst.
+    """Measures, in each epoch, the query groups that the table so far answers worst.
 
     >>> Adaptive(epochs=25, queries_per_epoch=2).selection_fraction
     0.5

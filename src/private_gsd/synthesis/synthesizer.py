@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Synthesizer:
-    """Makes private synthetic tables.
+    """Makes private synthetic tables. It has the methods of a scikit-learn estimator.
 
     >>> from private_gsd import datasets
     >>> schema = datasets.census_schema().select(["sex", "age", "marital"])
@@ -54,16 +54,17 @@ class Synthesizer:
 
     Args:
         schema: The public schema.
-        budget: The privacy budget: a ``Budget``, or its ε alone.
-        epsilon: The ε of the budget, in place of ``budget``.
+        budget: The privacy budget: a ``Budget``, or a number for its ε.
+        epsilon: The ε of the budget, where no ``budget`` is given.
         workload: The target workload: a workload, or names such as "categorical:2". By default
             single columns, pairs or triples, as the budget and the public number of records allow.
         mechanism: How the budget is spent: a ``Mechanism``, or the name of one, such as "adaptive".
             With "auto" one-shot, or layered where three columns or more are asked together.
-        projector: What makes a table of the measurements: a ``Projector``, or the name of one with
-            settings after a colon, as in "rap:iterations=200".
+        projector: What makes a table from the measurements: a ``Projector``, such as
+            ``GeneticSearch()``, or the name of one with settings after a colon, as in
+            "rap:iterations=200".
         rows: The number of rows of the synthetic table, N' in the paper. By default from 5,000 to
-            20,000, more where there is less noise.
+            20,000, whatever the number of records: more where there is less noise.
         knowledge: What is known beside the measurements: public counts, derived statistics,
             external measurements.
         random_state: The seed of the projection; privacy does not depend on it.
