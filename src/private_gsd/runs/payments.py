@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from private_gsd.privacy.budget import Conversion
     from private_gsd.privacy.ledger.reservations import Reservation
-    from private_gsd.system.interruptions import Remembered
+    from private_gsd.system.interruptions import InterruptGuard
 
 
 class Payments(Protocol):
@@ -45,7 +45,7 @@ class LedgerPayments:
     """
 
     reservation: Reservation
-    interruptions: Remembered
+    interruptions: InterruptGuard
 
     @property
     def name(self) -> str:
@@ -81,7 +81,7 @@ class SweepPayments:
 
     reservation: Reservation
     number: int
-    interruptions: Remembered
+    interruptions: InterruptGuard
 
     @property
     def name(self) -> str:
@@ -138,7 +138,7 @@ class StepAccountant:
 
     reservation: Reservation
     step: str
-    interruptions: Remembered
+    interruptions: InterruptGuard
 
     @property
     def conversion(self) -> Conversion:

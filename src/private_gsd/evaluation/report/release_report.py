@@ -73,11 +73,11 @@ def _fit(measurements: Measurements | None, matrix: Matrix) -> Markup:
     synthetic = count(workload, matrix) / len(matrix)
     starts, sizes = workload.offsets[:-1], workload.group_sizes
     # Sums are shown as shares of the largest possible sum.
-    units = np.repeat(workload.units, sizes)
-    difference = (synthetic - measurements.shares) / units
+    contributions = np.repeat(workload.max_contributions, sizes)
+    difference = (synthetic - measurements.shares) / contributions
     rms = np.sqrt(np.add.reduceat(difference**2, starts) / sizes)
-    noise = measurements.scales / measurements.n_records / workload.units
-    overall = float(np.sqrt(np.mean((difference * units) ** 2 / measurements.variances)))
+    noise = measurements.scales / measurements.n_records / workload.max_contributions
+    overall = float(np.sqrt(np.mean((difference * contributions) ** 2 / measurements.variances)))
     order = np.argsort(-rms / noise, kind="stable").tolist()
     names = {group: workload.describe(group) for group in order[:MORE_GROUPS]}
     shown = order[:GROUPS]

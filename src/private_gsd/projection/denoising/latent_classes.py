@@ -21,7 +21,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from private_gsd.projection.atoms import Atoms
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
