@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from private_gsd.cli import console, options
-from private_gsd.cli.handover import hand_over, orderly_end
 from private_gsd.cli.options import PRIVACY, SYNTHESIS
 from private_gsd.cli.output_files import OutputFile
+from private_gsd.cli.run_output import orderly_end, write_result
 from private_gsd.runs.run_folder import RunFolder
 from private_gsd.synthesis.synthesizer import Synthesizer
 
@@ -63,4 +63,4 @@ def resume(
             synth = Synthesizer.resume(
                 folder, table, ledger=ledger, rows=rows, threads=threads, progress=not quiet
             )
-        hand_over(synth.release_, folder, target, quiet, as_json)
+        write_result(synth.release_, folder, target, quiet, as_json)

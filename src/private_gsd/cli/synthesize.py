@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from private_gsd.cli import console, options
-from private_gsd.cli.handover import hand_over, orderly_end
 from private_gsd.cli.options import OUTPUT, PRIVACY
 from private_gsd.cli.output_files import OutputFile
+from private_gsd.cli.run_output import orderly_end, write_result
 from private_gsd.cli.synthesizer_options import SynthesizerOptions, with_synthesizer_options
 from private_gsd.errors import NotFittedError
 
@@ -85,7 +85,7 @@ def synthesize(
                     insecure_noise_seed=insecure_noise_seed,
                     progress=not quiet,
                 )
-            hand_over(synth.release_, release, target, quiet, as_json)
+            write_result(synth.release_, release, target, quiet, as_json)
         except BaseException:
             with suppress(NotFittedError):
                 synth.release_.persist()  # what was paid for is not thrown away

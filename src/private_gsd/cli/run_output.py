@@ -51,7 +51,7 @@ def orderly_end() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def hand_over(
+def write_result(
     release: Release, folder: Path | None, target: OutputFile | None, quiet: bool, as_json: bool
 ) -> None:
     """Write the table where it was asked for, and say what was spent.
