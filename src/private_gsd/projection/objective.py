@@ -51,8 +51,8 @@ class Objective:
         weights: The weight of each query: the inverse of its variance, or the same for all.
         fixed: Names of columns whose values stay as they are.
         movable: The first ``movable`` rows may change; all rows by default.
-        pool: The number of rows of the pool, from which random rows that keep the schema's rules are
-            made.
+        pool: The number of rows of the pool, from which random rows that keep the schema's rules
+            are made.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class Objective:
         return float((self.share_weights * squares).sum())
 
     def reduced_chi_square(self, state: State) -> float:
-        """The mean of squared residuals divided by the variances of the noise; 1 for noise alone."""
+        """The mean of squared residuals over the variances of the noise; 1 for noise alone."""
         residuals: NDArray[np.float64] = (state.targets - state.counts) / len(state.values)
         squares: NDArray[np.float64] = residuals**2 / self._variances
         return float(squares.mean())
