@@ -1,4 +1,4 @@
-"""``private-gsd resume``: the rest of a run that was killed."""
+"""``private-gsd resume``: resume a run that was killed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ def resume(
     folder: options.ReleaseFolder,
     data: Annotated[
         str | None,
-        typer.Argument(
-            metavar="DATA", help="The sensitive table, if it is no longer where it was."
-        ),
+        typer.Argument(metavar="DATA", help="The sensitive table, if it was moved."),
     ] = None,
     *,
     query: options.Query = None,
@@ -30,14 +28,14 @@ def resume(
         typer.Option(
             metavar="FILE",
             rich_help_panel=PRIVACY,
-            help="The ledger, if it is no longer where it was.",
+            help="The ledger, if it was moved.",
         ),
     ] = None,
     rows: Annotated[
         int | None,
         typer.Option(
             rich_help_panel=SYNTHESIS,
-            help="Another number of synthetic rows, if there are none yet.",
+            help="Another number of synthetic rows, if no rows were made yet.",
         ),
     ] = None,
     threads: options.Threads = None,
