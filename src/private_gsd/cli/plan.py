@@ -92,8 +92,8 @@ def show(forecast: Forecast, every: bool) -> None:
     )
     if forecast.counting:
         say(f"the number of records gets noise of {forecast.counting:,.3g} records")
-    if forecast.story:
-        say(f"{forecast.story}. Each group, if it is selected:")
+    if forecast.selection_summary:
+        say(f"{forecast.selection_summary}. Each group, if it is selected:")
     table = Table(box=None, header_style="bold", pad_edge=False)
     for header, side in (
         *(("group", "left"), ("queries", "right"), ("rho", "right"), ("noise, rows", "right")),

@@ -136,17 +136,19 @@ class UnledgeredPayments:
 class StepAccountant:
     """Pays for one step of a run, once."""
 
-    run: Reservation
+    reservation: Reservation
     step: str
     interruptions: Remembered
 
     @property
     def conversion(self) -> Conversion:
-        """The dataset's."""
-        return self.run.ledger.account(self.run.dataset).budget.conversion
+        """The conversion of the dataset's budget."""
+        return self.reservation.ledger.account(self.reservation.dataset).budget.conversion
 
     def charge(self, units: int, mechanism: str, groups: Sequence[str], neighbours: str) -> str:
         """The number of the charge, new or old; nothing is paid after Ctrl-C."""
         self.interruptions.check()
-        require_same(self.run.ledger.account(self.run.dataset).neighbours, neighbours)
-        return str(self.run.charge(self.step, units, mechanism, groups).id)
+        require_same(
+            self.reservation.ledger.account(self.reservation.dataset).neighbours, neighbours
+        )
+        return str(self.reservation.charge(self.step, units, mechanism, groups).id)
