@@ -92,8 +92,8 @@ def write_result(
             console.out.print(escape(line), soft_wrap=True)
     if record["this_release_alone"] and not quiet:
         console.note(
-            "no ledger was given: what this and other releases of the same table spend is not added "
-            "up. 'private-gsd ledger create' makes one, for --ledger"
+            "no ledger was given: what this and other releases of the same table spend is not "
+            "added up. 'private-gsd ledger create' makes one, for --ledger"
         )
 
 
