@@ -1,7 +1,7 @@
 """Drawings: small vector graphics, each with a text alternative.
 
-Drawings are written without a plotting library: a bar is a few bytes of a path, the colours are those
-of the page's style sheet, and text stays text.
+Drawings are written without a plotting library: a bar is a few bytes of a path, the colours are
+those of the page's style sheet, and text stays text.
 """
 
 from __future__ import annotations
