@@ -1,7 +1,7 @@
-"""The release report: what a release is, made of the release alone, to be published with it.
+"""The release report: a description of a release, made from the release alone.
 
-It opens only the files that ``Release.save`` copies: not the data, not the ledger, and not
-``run.json``, which says where these are.
+The report may be published with the release. It opens only the files that ``Release.save`` copies:
+not the data, not the ledger, and not ``run.json``, which has the paths of both.
 """
 
 from __future__ import annotations
