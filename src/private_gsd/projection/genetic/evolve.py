@@ -134,13 +134,11 @@ def evolve(
         state = search.state
         if state is None or noisy is not objective:  # None where islands were stopped
             state = noisy.state(search.values)
-    if watch.interrupted:  # perhaps after the last check
-        reason = "interrupted"
     return Evolution(
         schema=objective.schema,
         matrix=np.asfortranarray(search.values),
         loss=noisy.share_loss(noisy.loss(state), rows),
-        reason=reason,
+        reason=watch.end_reason(reason),
         generations=search.generation,
         edits=watch.edits,
         seconds=watch.seconds,
