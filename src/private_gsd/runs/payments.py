@@ -69,9 +69,24 @@ class LedgerPayments:
         return self.reservation.committed(step)
 
 
+class UnresumedPayments:
+    """Payments of runs that never resume: nothing is known of what they paid and drew before."""
+
+    def paid(self, step: str) -> int | None:  # noqa: ARG002
+        """Nothing."""
+        return None
+
+    def commit(self, step: str, digest: str) -> None:
+        """Nothing is taken down."""
+
+    def committed(self, step: str) -> str | None:  # noqa: ARG002
+        """Nothing."""
+        return None
+
+
 @dataclass(frozen=True)
-class SweepPayments:
-    """Payments of one run of a sweep, whose runs share a reservation. Nothing resumes.
+class SweepPayments(UnresumedPayments):
+    """Payments of one run of a sweep, whose runs share a reservation.
 
     Attributes:
         reservation: The sweep's dealings with the ledger.
@@ -92,19 +107,8 @@ class SweepPayments:
         """Charges the sweep's reservation."""
         return StepAccountant(self.reservation, f"{self.number}: {step}", self.interruptions)
 
-    def paid(self, step: str) -> int | None:  # noqa: ARG002
-        """Nothing, since no run of a sweep resumes."""
-        return None
 
-    def commit(self, step: str, digest: str) -> None:
-        """Nothing is taken down."""
-
-    def committed(self, step: str) -> str | None:  # noqa: ARG002
-        """Nothing, since no run of a sweep resumes."""
-        return None
-
-
-class UnledgeredPayments:
+class UnledgeredPayments(UnresumedPayments):
     """Payments of an experiment with seeded noise, which nobody adds up.
 
     Args:
@@ -119,17 +123,6 @@ class UnledgeredPayments:
     def accountant(self, step: str) -> Accountant:  # noqa: ARG002
         """The same for all steps."""
         return self._accountant
-
-    def paid(self, step: str) -> int | None:  # noqa: ARG002
-        """Nothing, since no such run resumes."""
-        return None
-
-    def commit(self, step: str, digest: str) -> None:
-        """Nothing is taken down."""
-
-    def committed(self, step: str) -> str | None:  # noqa: ARG002
-        """Nothing, since no such run resumes."""
-        return None
 
 
 @dataclass(frozen=True)

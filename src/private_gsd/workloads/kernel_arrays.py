@@ -171,7 +171,7 @@ def conditions_of(
             for place in np.unique(family.numbers[:, at]).tolist():
                 mine = family.numbers[:, at] == place
                 thresholds = family.thresholds[mine, at]
-                # All atoms below the cut at the threshold; no atom or all if the threshold is no cut.
+                # All atoms below the cut at the threshold; none or all if it is no cut.
                 below = np.searchsorted(cuts[place], thresholds, side="left") + 1
                 highs[mine, 1 + at] = np.where(
                     thresholds <= schema.columns[place].bounds[0], 0, below

@@ -24,7 +24,12 @@ from private_gsd.evaluation.report.page import (
     side_by_side,
     wide_table,
 )
-from private_gsd.evaluation.report.pieces import column_figure, schema_table
+from private_gsd.evaluation.report.pieces import (
+    GROUPS,
+    MORE_GROUPS,
+    column_figure,
+    schema_table,
+)
 from private_gsd.evaluation.report.privacy_statement import privacy_statement
 from private_gsd.projection.constraints import broken_by_rule
 from private_gsd.system.markup import Markup
@@ -38,9 +43,6 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
 
     Matrix = NDArray[np.float64]
-
-GROUPS = 12
-MORE_GROUPS = 500
 
 
 def release_page(release: Release) -> str:
