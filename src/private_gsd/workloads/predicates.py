@@ -23,8 +23,8 @@ from private_gsd.sql.expressions import (
 from private_gsd.sql.parsing import parse_predicate
 from private_gsd.workloads.checks import require_sound
 from private_gsd.workloads.family import Family
-from private_gsd.workloads.programs import compiled, cut_columns, depth_of
 from private_gsd.workloads.offsets import starts_of
+from private_gsd.workloads.programs import compiled, cut_columns, depth_of
 from private_gsd.workloads.workload import Workload
 
 if TYPE_CHECKING:
