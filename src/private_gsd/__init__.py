@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from private_gsd.mechanisms import Layered as Layered
     from private_gsd.mechanisms import Mechanism as Mechanism
     from private_gsd.mechanisms import OneShot as OneShot
+    from private_gsd.mechanisms.forecast import Forecast as Forecast
     from private_gsd.privacy.accountant import LedgerAccountant as LedgerAccountant
     from private_gsd.privacy.accountant import LocalAccountant as LocalAccountant
     from private_gsd.privacy.allocation import allocate as allocate
@@ -97,6 +98,7 @@ _NAMES = {
         "evaluation": "Evaluation evaluate write_report",
         "measurements.knowledge": "Knowledge",
         "measurements.measurements": "Measurements measure",
+        "mechanisms.forecast": "Forecast",
         "mechanisms": "AIM MST Adaptive EndedEarlyWarning Layered Mechanism OneShot",
         "privacy.accountant": "LedgerAccountant LocalAccountant",
         "privacy.allocation": "allocate",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,10 +14,23 @@ from private_gsd.data.sources.postgres import is_address, refuse_addresses
 from private_gsd.workloads.specs import listed_specs
 
 # The panels of help texts, by topic.
-DATA, PRIVACY, QUESTIONS = "Data", "Privacy", "Questions"
+DATA, PRIVACY, QUERIES = "Data", "Privacy", "Queries"
 SYNTHESIS, OUTPUT = "Synthesis", "Output"
 
 TABLE = "A CSV or Parquet file, a folder, or a glob; or postgresql://…, with --query."
+
+
+def output_option(text: str) -> Any:
+    """The option -o FILE, with its help text."""
+    return typer.Option("--output", "-o", metavar="FILE", rich_help_panel=OUTPUT, help=text)
+
+
+def json_option(text: str) -> Any:
+    """The flag --json, with its help text."""
+    return typer.Option("--json", rich_help_panel=OUTPUT, help=text)
+
+
+TABLE_FILE = output_option("The file of the synthetic table: .csv or .parquet.")
 
 Data = Annotated[str, typer.Argument(metavar="DATA", help=f"The sensitive table. {TABLE}")]
 ReleaseFolder = Annotated[Path, typer.Argument(metavar="RELEASE", help="The release folder.")]
@@ -26,7 +39,7 @@ Query = Annotated[
     typer.Option(
         rich_help_panel=DATA,
         metavar="SELECT",
-        help="The SELECT statement whose rows are the table, on a PostgreSQL server.",
+        help="The SELECT statement whose rows are the table, for a PostgreSQL server.",
     ),
 ]
 SchemaFile = Annotated[
@@ -54,7 +67,7 @@ WorkloadNames = Annotated[
     typer.Option(
         "--workload",
         metavar="NAME",
-        rich_help_panel=QUESTIONS,
+        rich_help_panel=QUERIES,
         help="Queries of the target workload, repeatable. By default single columns, pairs or "
         f"triples, as the budget allows. {listed_specs()}.",
     ),
@@ -79,26 +92,8 @@ Threads = Annotated[
     int | None,
     typer.Option(rich_help_panel=SYNTHESIS, help="The number of threads. By default all cores."),
 ]
-TableFile = Annotated[
-    Path,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        rich_help_panel=OUTPUT,
-        help="The file of the synthetic table: .csv or .parquet.",
-    ),
-]
-OptionalTableFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        rich_help_panel=OUTPUT,
-        help="The file of the synthetic table: .csv or .parquet.",
-    ),
-]
+TableFile = Annotated[Path, TABLE_FILE]
+OptionalTableFile = Annotated[Path | None, TABLE_FILE]
 Force = Annotated[
     bool,
     typer.Option("--force", rich_help_panel=OUTPUT, help="Replace the output if it exists."),
@@ -107,14 +102,11 @@ Quiet = Annotated[
     bool,
     typer.Option("--quiet", "-q", rich_help_panel=OUTPUT, help="Print nothing but errors."),
 ]
-Json = Annotated[
-    bool,
-    typer.Option("--json", rich_help_panel=OUTPUT, help="Print one JSON document."),
-]
+Json = Annotated[bool, json_option("Print one JSON document.")]
 
 
 def table_of(data: str, query: str | None) -> str | PostgresQuery:
-    """The table that DATA and --query stand for."""
+    """The source that DATA and --query give."""
     if is_address(data):
         return PostgresQuery(data, query or "")
     refuse_addresses(data)
@@ -124,7 +116,7 @@ def table_of(data: str, query: str | None) -> str | PostgresQuery:
 
 
 def dataset_of(table: str | PostgresQuery | None) -> str:
-    """The dataset's name in the ledger, where none is given: the file's, if it is one."""
+    """The default name of the dataset in the ledger: the name of the file, or "table"."""
     if not isinstance(table, str) or glob.has_magic(table):
         return "table"
     return Path(table).stem.encode("utf-8", "ignore").decode() or "table"

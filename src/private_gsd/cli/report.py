@@ -1,4 +1,4 @@
-"""``private-gsd report``: a page about a release, made of the release alone."""
+"""``private-gsd report``: a page about a release, made from the release alone."""
 
 from __future__ import annotations
 
@@ -19,27 +19,19 @@ def report(
     release: options.ReleaseFolder,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            rich_help_panel=options.OUTPUT,
-            help="The file of the release report: .html; with --json also .json.",
-        ),
+        options.output_option("The file of the release report: .html; with --json also .json."),
     ] = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
     as_json: Annotated[
         bool,
-        typer.Option(
-            "--json",
-            rich_help_panel=options.OUTPUT,
-            help="Print the settings and the privacy record as one JSON document, or write them to "
-            "a .json file.",
+        options.json_option(
+            "Print the settings and the privacy record as one JSON document, or write them to a "
+            ".json file."
         ),
     ] = False,
 ) -> None:
-    """Write the release report: a page about a release, as public as the release."""
+    """Write the release report: a page about a release, which may be published with it."""
     if output is None and not as_json:
         raise typer.BadParameter("name an --output file, or add --json")
     found = Release.load(release)

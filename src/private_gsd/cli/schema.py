@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from private_gsd.cli import console, options
-from private_gsd.cli.options import DATA, OUTPUT
+from private_gsd.cli.options import DATA
 from private_gsd.data.encoding import Encoder, Problems
 from private_gsd.data.sources import open_source
 from private_gsd.errors import SchemaError
@@ -25,12 +25,8 @@ app = typer.Typer(no_args_is_help=True, help="Draft, check and convert schema fi
 SchemaArgument = Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema file.")]
 OutputOption = Annotated[
     Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        rich_help_panel=OUTPUT,
-        help="The file of the schema. By default the schema is printed.",
+    options.output_option(
+        "The file that the schema is written to. By default the schema is printed."
     ),
 ]
 
@@ -42,7 +38,7 @@ def draft(
     query: options.Query = None,
     force: options.Force = False,
 ) -> None:
-    """Propose a schema by looking at the data. It must be replaced by public knowledge."""
+    """Draft a schema from the data. Replace its contents by public knowledge before you use it."""
     source = open_source(options.table_of(data, query))
     batches = console.with_progress(source.batches(), "drafting", source.rows)
     schema = Schema.draft_batches(batches)
@@ -62,7 +58,7 @@ def check(
     query: options.Query = None,
     on_invalid: options.WhenInvalid = "error",
 ) -> None:
-    """Check a schema file, and a table against it. Nothing of the table is shown but errors."""
+    """Check a schema file, and a table against it. Only errors in the table are shown."""
     schema = Schema.read(schema_file)
     check_rules(schema)
     encoder = Encoder(schema, on_invalid=on_invalid)
@@ -115,12 +111,12 @@ def convert(
         typer.Option(
             metavar="NAME",
             rich_help_panel=DATA,
-            help="The table, where SDV metadata describes several.",
+            help="The table, if SDV metadata describes several tables.",
         ),
     ] = None,
     force: options.Force = False,
 ) -> None:
-    """Turn another tool's schema into ours; what it lacks is marked, to be added by hand."""
+    """Convert another tool's schema. Missing facts are marked, and must be added by hand."""
     settings = {} if table is None else {"table": table}
     if table is not None:
         style = "sdv"

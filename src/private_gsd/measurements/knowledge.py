@@ -36,12 +36,14 @@ class Knowledge:
     Knowledge(public_counts={"sex = 'F'": 1200}, derived_statistics=('median(age)',))
 
     Attributes:
-        public_counts: Conditions in SQL, and the exact number of rows that meet each. They cost no
-            budget; you claim that they are public.
-        derived_statistics: Statistics that the table should match, such as "median(age)",
+        public_counts: Conditions in SQL, and the number of records that meet each. The synthetic
+            table matches them, at no cost. That they are public is your claim: the privacy
+            guarantee does not cover them.
+        derived_statistics: Statistics that the table is to have as measured, such as "median(age)",
             "quantile(income, 0.9)", "mean(age) WHERE sex = 'F'" or "share(married) WHERE age < 30".
-            They are estimated from the measurements and cost no budget.
-        external_measurements: Measurements that were made elsewhere, weighted by their variances.
+            They follow from what is measured and cost nothing.
+        external_measurements: Measurements made elsewhere (see ``Measurements.from_marginals``).
+            They count by their variances, and the privacy guarantee does not cover them.
     """
 
     public_counts: Mapping[str, int] = field(default_factory=dict)
@@ -49,7 +51,7 @@ class Knowledge:
     external_measurements: Sequence[Measurements] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "public_counts", whole_counts(dict(self.public_counts)))
+        object.__setattr__(self, "public_counts", whole_counts(self.public_counts))
         texts = self.derived_statistics
         if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
             raise WorkloadError(f"derived_statistics is a list of texts, not {texts!r:.80}")

@@ -25,16 +25,15 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
     from private_gsd.workloads import Workload
 
-# Triples are asked where the noise on theirs is at most this share of the rows, and where there are
-# not so many that a search takes long.
-CLEAR = 0.02
+# Triples are measured by default where their noise is at most this fraction of the records, and
+# where they are few enough for a quick projection.
+MAX_NOISE_OF_TRIPLES = 0.02
 MAX_TRIPLES = 1000
 MAX_TRIPLE_CELLS = 2**20
-# Pairs are given up for single columns where the noise on theirs is more than this share.
-DROWNED = 0.2
-# A synthetic table has so many rows within one standard deviation of the noise, within bounds: with
-# fewer, what the noise left is lost in whole rows. Four times the rows of Adult's triples at ε = 1
-# have 8 % less error.
+# Single columns are measured in place of pairs where the noise of pairs is more than this fraction.
+MAX_NOISE_OF_PAIRS = 0.2
+# The number of rows of the synthetic table is this, divided by the least noise as a fraction of the
+# records, within the bounds of ROWS. With fewer rows, rounding to whole rows exceeds the noise.
 ROWS_PER_NOISE = 60
 ROWS = 5000, 20_000
 
@@ -50,10 +49,10 @@ def choose_specs(schema: Schema, budget: RhoBudget, n_records: int) -> list[str]
     """
     if few_triples(schema):
         triples = default_specs(schema, 3)
-        if noise_share(workload_of(schema, triples), budget, n_records) <= CLEAR:
+        if noise_share(workload_of(schema, triples), budget, n_records) <= MAX_NOISE_OF_TRIPLES:
             return triples
     pairs = default_specs(schema, 2)
-    drowned = noise_share(workload_of(schema, pairs), budget, n_records) > DROWNED
+    drowned = noise_share(workload_of(schema, pairs), budget, n_records) > MAX_NOISE_OF_PAIRS
     return default_specs(schema, 1) if drowned else pairs
 
 

@@ -138,15 +138,17 @@ class Forecast:
         ]
 
     @property
-    def epochs(self) -> int:
+    def projections(self) -> int:
         """The number of projections of the run; of AIM, the largest."""
-        return self.plan.searches
+        return self.plan.projections
 
     @property
-    def story(self) -> str:
+    def selection_summary(self) -> str:
         """How groups are selected, in words; nothing where all are measured."""
         settings = self.mechanism.to_dict()
-        return self.mechanism.story.format(searches=self.epochs, noise=self.selecting, **settings)
+        return self.mechanism.selection_summary.format(
+            projections=self.projections, noise=self.selecting, **settings
+        )
 
     @property
     def selecting(self) -> float:
@@ -174,7 +176,7 @@ class Forecast:
         row_sweeps = 20 * self.rows
         if any(family.marginals for family in self.workload.families):
             row_sweeps += DENOISING_SWEEPS * self._sampled_rows
-        return 0.1 * self.epochs + row_sweeps * looks * 8e-9 * share * self.epochs
+        return 0.1 * self.projections + row_sweeps * looks * 8e-9 * share * self.projections
 
     @property
     def _sampled_rows(self) -> int:
@@ -225,7 +227,7 @@ class Forecast:
             "rho": self.budget.rho,
             "neighbours": self.neighbours,
             "mechanism": self.mechanism.name,
-            "epochs": self.epochs,
+            "projections": self.projections,
             "selection_noise_rows": self.selecting,
             "count_noise_rows": self.counting,
             "synthetic_rows": self.rows,

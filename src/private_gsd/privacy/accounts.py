@@ -64,13 +64,8 @@ class Account:
         """The amount that may still be charged or reserved, in units."""
         return self.budget.units - self.spent - self.reserved
 
-    @property
-    def epsilon_spent(self) -> float:
-        """The ε of all charges at the budget's δ. It is accounting, and not a guarantee."""
-        return self.epsilon_of(self.spent)
-
     def epsilon_of(self, units: int) -> float:
-        """The ε of an amount, at the budget's δ."""
+        """The ε of an amount, at the budget's δ; accounting, and no guarantee."""
         return epsilon_of(units_to_rho(units), self.budget.delta, self.budget.conversion)
 
     @property

@@ -69,9 +69,24 @@ class LedgerPayments:
         return self.reservation.committed(step)
 
 
+class UnresumedPayments:
+    """Payments of runs that never resume: nothing is known of what they paid and drew before."""
+
+    def paid(self, step: str) -> int | None:  # noqa: ARG002
+        """Nothing."""
+        return None
+
+    def commit(self, step: str, digest: str) -> None:
+        """Nothing is taken down."""
+
+    def committed(self, step: str) -> str | None:  # noqa: ARG002
+        """Nothing."""
+        return None
+
+
 @dataclass(frozen=True)
-class SweepPayments:
-    """Payments of one run of a sweep, whose runs share a reservation. Nothing resumes.
+class SweepPayments(UnresumedPayments):
+    """Payments of one run of a sweep, whose runs share a reservation.
 
     Attributes:
         reservation: The sweep's dealings with the ledger.
@@ -92,19 +107,8 @@ class SweepPayments:
         """Charges the sweep's reservation."""
         return StepAccountant(self.reservation, f"{self.number}: {step}", self.interruptions)
 
-    def paid(self, step: str) -> int | None:  # noqa: ARG002
-        """Nothing, since no run of a sweep resumes."""
-        return None
 
-    def commit(self, step: str, digest: str) -> None:
-        """Nothing is taken down."""
-
-    def committed(self, step: str) -> str | None:  # noqa: ARG002
-        """Nothing, since no run of a sweep resumes."""
-        return None
-
-
-class UnledgeredPayments:
+class UnledgeredPayments(UnresumedPayments):
     """Payments of an experiment with seeded noise, which nobody adds up.
 
     Args:
@@ -120,33 +124,24 @@ class UnledgeredPayments:
         """The same for all steps."""
         return self._accountant
 
-    def paid(self, step: str) -> int | None:  # noqa: ARG002
-        """Nothing, since no such run resumes."""
-        return None
-
-    def commit(self, step: str, digest: str) -> None:
-        """Nothing is taken down."""
-
-    def committed(self, step: str) -> str | None:  # noqa: ARG002
-        """Nothing, since no such run resumes."""
-        return None
-
 
 @dataclass(frozen=True)
 class StepAccountant:
     """Pays for one step of a run, once."""
 
-    run: Reservation
+    reservation: Reservation
     step: str
     interruptions: InterruptGuard
 
     @property
     def conversion(self) -> Conversion:
-        """The dataset's."""
-        return self.run.ledger.account(self.run.dataset).budget.conversion
+        """The conversion of the dataset's budget."""
+        return self.reservation.ledger.account(self.reservation.dataset).budget.conversion
 
     def charge(self, units: int, mechanism: str, groups: Sequence[str], neighbours: str) -> str:
         """The number of the charge, new or old; nothing is paid after Ctrl-C."""
         self.interruptions.check()
-        require_same(self.run.ledger.account(self.run.dataset).neighbours, neighbours)
-        return str(self.run.charge(self.step, units, mechanism, groups).id)
+        require_same(
+            self.reservation.ledger.account(self.reservation.dataset).neighbours, neighbours
+        )
+        return str(self.reservation.charge(self.step, units, mechanism, groups).id)

@@ -48,7 +48,7 @@ class ReleaseRun:
         release, settings = self.release, self.runner.settings
         release.check_inputs()
         self.runner.check()  # what a projector needs may be gone since the run began
-        self.runner.rehearse()
+        self.runner.precompile()
         facts = release.run
         path = self._ledger_path(facts, moved)
         # Whose ledger it is: the run's own, unless another was named before the first was opened.

@@ -188,7 +188,7 @@ class Sweep:
             planned = sum(each.runner.planned_units for each in runs)
             for each in different:
                 self._count_candidates(each.mechanism, report)
-                each.runner.rehearse()
+                each.runner.precompile()
             reservation = None
             if ledger is not None:
                 reservation = Reservation(ledger, dataset, f"sweep-{secrets.token_hex(6)}", "sweep")

@@ -98,7 +98,7 @@ class PlannedRun:
     @cached_property
     def projects_once(self) -> bool:
         """Whether no data is needed once the first projection begins."""
-        return plan_run(self.mechanism, self.runner.task).searches == 1
+        return plan_run(self.mechanism, self.runner.task).projections == 1
 
     @property
     def words(self) -> str:

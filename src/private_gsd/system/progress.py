@@ -63,13 +63,8 @@ def shown(progress: bool | Progress | None) -> Iterator[Progress]:
 
 
 @contextmanager
-def terminal_bars(*, first: str = "", quiet: bool = False) -> Iterator[Progress]:
-    """A line for each part of the work on standard error, if that is a terminal.
-
-    Args:
-        first: The part of the work before the first report.
-        quiet: Whether to draw nothing at all.
-    """
+def terminal_bars() -> Iterator[Progress]:
+    """A line for each part of the work on standard error, if that is a terminal."""
     console = Console(stderr=True, highlight=False)
     columns = (
         SpinnerColumn(),
@@ -77,7 +72,7 @@ def terminal_bars(*, first: str = "", quiet: bool = False) -> Iterator[Progress]
         BarColumn(bar_width=24),
         TextColumn("{task.fields[how]}"),
     )
-    off = quiet or not console.is_terminal
+    off = not console.is_terminal
     with Bars(*columns, console=console, transient=True, disable=off) as bars:
         tasks: dict[str, TaskID] = {}
 
@@ -88,8 +83,6 @@ def terminal_bars(*, first: str = "", quiet: bool = False) -> Iterator[Progress]
                 tasks[what] = bars.add_task(what.capitalize(), total=total, how="")
             bars.update(tasks[what], completed=done, total=total, how=amount(done, total))
 
-        if first:
-            report(first, 0, None)
         yield report
 
 

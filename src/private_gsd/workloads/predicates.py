@@ -23,6 +23,7 @@ from private_gsd.sql.expressions import (
 from private_gsd.sql.parsing import parse_predicate
 from private_gsd.workloads.checks import require_sound
 from private_gsd.workloads.family import Family
+from private_gsd.workloads.offsets import starts_of
 from private_gsd.workloads.programs import compiled, cut_columns, depth_of
 from private_gsd.workloads.workload import Workload
 
@@ -95,8 +96,8 @@ class Predicates(Family):
 
     @property
     def _groups(self) -> list[tuple[Truth, ...]]:
-        ends = np.cumsum(self._sizes).tolist()
-        return [self.truths[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+        starts = starts_of(self._sizes).tolist()
+        return [self.truths[start:end] for start, end in itertools.pairwise(starts)]
 
     def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:
         """The largest number of counts that can change, each by 1.
@@ -111,11 +112,9 @@ class Predicates(Family):
 
     def select(self, groups: NDArray[np.int64]) -> Predicates:
         """The family of some of the groups."""
-        ends = np.cumsum(self._sizes)
+        starts = starts_of(self._sizes).tolist()
         places = [
-            place
-            for group in groups.tolist()
-            for place in range(ends[group] - self._sizes[group], ends[group])
+            place for group in groups.tolist() for place in range(starts[group], starts[group + 1])
         ]
         return Predicates(
             self.schema,

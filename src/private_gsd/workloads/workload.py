@@ -7,6 +7,7 @@ rows that meet each query, group after group.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, get_args
@@ -142,10 +143,6 @@ class Workload:
             [family.squared_sensitivities(neighbours) for family in self.families]
         )
 
-    def sensitivities(self, neighbours: Neighbours = "replace-one") -> NDArray[np.float64]:
-        """The L2 sensitivity of each group's counts, for two tables that differ in one record."""
-        return rounded_up_root(self.squared_sensitivities(neighbours))
-
     def sensitivity(
         self,
         groups: Sequence[int] | NDArray[np.int64] | None = None,
@@ -155,7 +152,7 @@ class Workload:
         squares = self.squared_sensitivities(neighbours)
         if groups is not None:
             squares = squares[group_numbers(groups, self.num_groups)]
-        return float(rounded_up_root(squares.sum(keepdims=True))[0])
+        return rounded_up_root(float(squares.sum()))
 
 
 class RunningCounts:
@@ -185,8 +182,7 @@ class RunningCounts:
         return np.concatenate([family.finish(state) for family, state in states])
 
 
-def rounded_up_root(squares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Square roots, rounded up, so that a sensitivity is never understated."""
-    roots = np.sqrt(squares)
-    exact = np.rint(roots) ** 2 == squares
-    return np.where(exact, roots, np.nextafter(roots, np.inf))
+def rounded_up_root(square: float) -> float:
+    """A square root that is never below the true one: a sensitivity must not be understated."""
+    root = math.sqrt(square)
+    return root if float(round(root)) ** 2 == square else math.nextafter(root, math.inf)

@@ -1,4 +1,4 @@
-"""Workload errors: the synthetic table's answers against the exact ones, and the noise floor."""
+"""Workload errors: the synthetic table's answers against the exact answers and the noise."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CELLS = 8
 
 
 class QueryComparison(NamedTuple):
-    """One query, and the share of the rows that meet it in both tables."""
+    """One query, and the share of rows that satisfy it in each table."""
 
     query: str
     real: float

@@ -1,7 +1,7 @@
-"""The release report: what a release is, made of the release alone, to be published with it.
+"""The release report: a description of a release, made from the release alone.
 
-It opens only the files that ``Release.save`` copies: not the data, not the ledger, and not
-``run.json``, which says where these are.
+The report may be published with the release. It opens only the files that ``Release.save`` copies:
+not the data, not the ledger, and not ``run.json``, which has the paths of both.
 """
 
 from __future__ import annotations
@@ -24,7 +24,12 @@ from private_gsd.evaluation.report.page import (
     side_by_side,
     wide_table,
 )
-from private_gsd.evaluation.report.pieces import column_figure, schema_table
+from private_gsd.evaluation.report.pieces import (
+    GROUPS,
+    MORE_GROUPS,
+    column_figure,
+    schema_table,
+)
 from private_gsd.evaluation.report.privacy_statement import privacy_statement
 from private_gsd.projection.constraints import broken_by_rule
 from private_gsd.system.markup import Markup
@@ -38,9 +43,6 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
 
     Matrix = NDArray[np.float64]
-
-GROUPS = 12
-MORE_GROUPS = 500
 
 
 def release_page(release: Release) -> str:

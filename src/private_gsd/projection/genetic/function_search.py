@@ -1,4 +1,4 @@
-"""Function search: edits are scored in batches, with one call of each Python function a batch.
+"""Function search: edits are scored in batches, with one call of each Python function per batch.
 
 Values are tried for one column of many rows at once: every category, or values of other rows
 (crossover) and random values (mutation). The best edit of each row is then made in turn, if it
@@ -15,6 +15,7 @@ from private_gsd.kernels.batches import commit, score_edits
 from private_gsd.kernels.cells import draw_rows
 from private_gsd.kernels.streams import permute
 from private_gsd.projection.genetic.coordinate_search import ORDERS
+from private_gsd.projection.genetic.search import Search
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,39 +27,24 @@ if TYPE_CHECKING:
 
 # Most rows of a batch.
 BATCH_ROWS = 256
-# Number of random candidates for a numeric column, or one of more categories than this.
+# Number of random candidates for a numeric column, or for a column of more categories than that.
 DRAWN = 12
-# Share of the random candidates that are values of other rows.
+# Fraction of the random candidates that are values of other rows.
 CROSSOVER_SHARE = 0.5
 
 
-class FunctionSearch:
-    """One run of the search for queries that are Python functions.
-
-    Args:
-        objective: The objective to minimise.
-        config: The settings.
-        rows: The number of rows of the table.
-        seed: The seed of the search.
-        watch: The watch that reports progress.
-    """
+class FunctionSearch(Search):
+    """One run of the search for queries that are Python functions."""
 
     def __init__(
         self, objective: Objective, config: GeneticSearch, rows: int, seed: int, watch: Watch
     ) -> None:
-        self._objective = objective
-        self._config = config
-        self._rows = rows
-        self._seed = seed
-        self._watch = watch
+        super().__init__(objective, config, rows, seed, watch)
         self._workspace = objective.workspace()
         self._queries = np.concatenate(
             [each.query + np.arange(each.size) for each in objective.functions]
         )
         self._weights = objective.share_weights[self._queries]
-        self.generation = 0
-        self.values: NDArray[np.float64] = np.empty((0, len(objective.schema)))
-        self.state: State | None = None
 
     def prepare(self, state: State) -> None:
         """Compile the kernels, or load them from the cache."""
@@ -72,7 +58,7 @@ class FunctionSearch:
         self._commit(state, rows, 0, nothing[:, 0], met[:0], met)
 
     def run(self, start: NDArray[np.float64] | None) -> Reason:
-        """Try to improve every value once a generation, until the loss stays."""
+        """Try to improve every value once per generation, until the loss converges."""
         if start is None:
             start = self._objective.random_table(self._rows, self._seed)
         self.values = start
