@@ -18,11 +18,11 @@ from tests.workloads.random_sql import predicates_of
 def test_what_excludes_and_what_implies() -> None:
     texts = ["age < 20", "age < 30", "age > 40", "job = 'a'"]
     proofs = Proofs(SCHEMA, [parse_predicate(SCHEMA, text) for text in texts])
-    assert proofs.nobody(met=[0, 2])
-    assert proofs.nobody(met=[0], missed=[1])  # whoever is below 20 is below 30
-    assert not proofs.nobody(met=[1], missed=[0])
-    assert not proofs.nobody(met=[0, 3])
-    assert not proofs.nobody()
+    assert proofs.no_row(met=[0, 2])
+    assert proofs.no_row(met=[0], missed=[1])  # whoever is below 20 is below 30
+    assert not proofs.no_row(met=[1], missed=[0])
+    assert not proofs.no_row(met=[0, 3])
+    assert not proofs.no_row()
 
 
 def test_rules_of_the_schema_count() -> None:
@@ -30,7 +30,7 @@ def test_rules_of_the_schema_count() -> None:
     ruled = Schema(SCHEMA.columns, ["NOT (age < 20 AND job = 'a')"])
     for schema, proven in ((SCHEMA, False), (ruled, True)):
         proofs = Proofs(schema, [parse_predicate(schema, text) for text in texts])
-        assert proofs.nobody(met=[0, 1]) == proven
+        assert proofs.no_row(met=[0, 1]) == proven
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -43,10 +43,10 @@ def test_no_row_contradicts_a_proof(seed: int) -> None:
     met = [[truth_of(truth, row) == TRUE for truth in truths] for row in rows]
     proven = 0
     for one, other in itertools.permutations(range(len(truths)), 2):
-        if proofs.nobody(met=[one, other]):
+        if proofs.no_row(met=[one, other]):
             proven += 1
             assert not any(row[one] and row[other] for row in met)
-        if proofs.nobody(met=[one], missed=[other]):
+        if proofs.no_row(met=[one], missed=[other]):
             proven += 1
             assert not any(row[one] and not row[other] for row in met)
     assert proven > 5

@@ -41,7 +41,7 @@ class Contradictions:
     def check(self) -> None:
         """Refuse counts that no table can have, whatever its number of rows."""
         for place, number in enumerate(self._numbers):
-            if number and self._proofs.nobody([place]):
+            if number and self._proofs.no_row([place]):
                 raise WorkloadError(
                     f"no row that the schema allows meets {self._words([place])}, whose public "
                     f"count is {number:,}"
@@ -56,7 +56,7 @@ class Contradictions:
         for one in self._places:
             for other in range(one):
                 found = self._numbers[one] + self._numbers[other]
-                if found < rows and self._proofs.nobody([], [other, one]):
+                if found < rows and self._proofs.no_row([], [other, one]):
                     raise self._too_few([other, one], found, rows, [])
 
     def _check_parts(self, parts: list[int], size: int, whole: list[int]) -> None:
@@ -80,7 +80,7 @@ class Contradictions:
             found = sum(self._numbers[place] for place in chosen)
             if found > size:
                 raise self._too_many(chosen, found, size, whole)
-            if found < size and self._proofs.nobody(whole, chosen):
+            if found < size and self._proofs.no_row(whole, chosen):
                 raise self._too_few(chosen, found, size, whole)
 
     def _too_many(self, parts: list[int], found: int, size: int, whole: list[int]) -> WorkloadError:
@@ -131,7 +131,7 @@ class Contradictions:
     def _within(self) -> list[list[bool]]:
         """For each condition, the others that it is proven to imply."""
         return [
-            [one != other and self._proofs.nobody([one], [other]) for other in self._places]
+            [one != other and self._proofs.no_row([one], [other]) for other in self._places]
             for one in self._places
         ]
 
@@ -139,6 +139,6 @@ class Contradictions:
     def _apart(self) -> list[list[bool]]:
         """For each condition, the others that it is proven to be disjoint from."""
         return [
-            [one != other and self._proofs.nobody([one, other]) for other in self._places]
+            [one != other and self._proofs.no_row([one, other]) for other in self._places]
             for one in self._places
         ]

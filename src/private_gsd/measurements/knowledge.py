@@ -36,14 +36,14 @@ class Knowledge:
     Knowledge(public_counts={"sex = 'F'": 1200}, derived_statistics=('median(age)',))
 
     Attributes:
-        public_counts: Conditions in SQL, and the number of records that meet each. The synthetic
-            table matches them, at no cost. That they are public is your claim: the privacy
-            guarantee does not cover them.
-        derived_statistics: Statistics that the table is to have as measured, such as "median(age)",
+        public_counts: Conditions in SQL, and the exact number of records that meet each. They cost
+            no budget. You claim that they are public: the privacy guarantee does not cover them.
+        derived_statistics: Statistics that the table should match, such as "median(age)",
             "quantile(income, 0.9)", "mean(age) WHERE sex = 'F'" or "share(married) WHERE age < 30".
-            They follow from what is measured and cost nothing.
-        external_measurements: Measurements made elsewhere (see ``Measurements.from_marginals``).
-            They count by their variances, and the privacy guarantee does not cover them.
+            They are estimated from the measurements and cost no budget.
+        external_measurements: Measurements that were made elsewhere (see
+            ``Measurements.from_marginals``), weighted by their variances. The privacy guarantee
+            does not cover them.
     """
 
     public_counts: Mapping[str, int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Accounts: the total budget of a dataset, what is spent and reserved of it, and its charges."""
+"""Accounts: the total budget of a dataset, its spent and reserved parts, and its charges."""
 
 from __future__ import annotations
 

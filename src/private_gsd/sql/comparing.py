@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from private_gsd.sql.predicate_text import Node
 
+# The largest number of pairs of values of two columns that are compared.
+MAX_PAIRS = 4096
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 
 
@@ -157,8 +159,10 @@ class ComparisonReader(NumberReader):
                 "cannot be compared",
             )
         compare = _compares(operator)
-        if len(mine.values) * len(theirs.values) > 4096:
-            raise self.error(left, "columns with so many values cannot be compared")
+        if len(mine.values) * len(theirs.values) > MAX_PAIRS:
+            raise self.error(
+                left, f"columns with over {MAX_PAIRS:,} pairs of values cannot be compared"
+            )
         if one == other:
             truths = tuple(TRUE if compare(v, v) else FALSE for v in mine.values)
             return ColumnTest(one, truths, UNKNOWN)

@@ -30,7 +30,7 @@ class Proofs:
         self._met = [wanted(truth, frozenset({TRUE})) for truth in truths]
         self._missed = [wanted(truth, frozenset({FALSE, UNKNOWN})) for truth in truths]
 
-    def nobody(self, met: Sequence[int] = (), missed: Sequence[int] = ()) -> bool:
+    def no_row(self, met: Sequence[int] = (), missed: Sequence[int] = ()) -> bool:
         """Whether it is proven that no row meets some conditions and misses some others.
 
         Args:

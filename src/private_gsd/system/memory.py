@@ -33,7 +33,7 @@ def require_room(rows: int, base: float, row: float, what: str, instead: str) ->
 
     Args:
         rows: The number of rows.
-        base: The bytes that are taken whatever the number of rows.
+        base: The bytes that do not depend on the number of rows.
         row: The bytes that each row takes.
         what: The computation, in words.
         instead: Advice, with {fits} for a number of rows that fits.

@@ -53,5 +53,5 @@ def _load_family(schema: Schema, values: dict[str, Any], arrays: Arrays) -> Fami
     if family is None:
         raise WorkloadError(f"unknown family of queries {name!r}")
     if set(arrays) != set(family.array_names):
-        raise WorkloadError(f"the arrays of the {family.title} are not those that they are made of")
+        raise WorkloadError(f"the arrays of the {family.title} are not the expected ones")
     return family.from_document(schema, values, arrays)

@@ -121,7 +121,7 @@ class Encoder:
         return values
 
     def _coerce(self, column: Column, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Move what can be moved into the domain; NaN stays where null is allowed."""
+        """Move values into the domain, where possible; in nullable columns NaN stays."""
         if isinstance(column, Numeric):
             low, high = column.bounds
             values = np.clip(values, low, high)
@@ -132,7 +132,7 @@ class Encoder:
         return np.where(np.isnan(values), other, values)
 
     def decode(self, matrix: Matrix) -> pa.RecordBatch:
-        """Turn a row matrix back into values of exactly the schema's types."""
+        """Decode a row matrix to a record batch with the types of the schema."""
         if matrix.ndim != 2 or matrix.shape[1] != len(self.schema):
             raise ValueError(
                 f"expected a matrix with {len(self.schema)} columns, not shape {matrix.shape}"
@@ -144,7 +144,7 @@ class Encoder:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema.arrow_schema)
 
     def to_unit(self, matrix: Matrix) -> Matrix:
-        """A copy with numeric columns scaled to [0, 1]; codes and nulls stay as they are."""
+        """A copy with numeric columns scaled to [0, 1]; codes and nulls are not changed."""
         bounds = np.array(
             [column.bounds if isinstance(column, Numeric) else (0, 1) for column in self.schema],
             dtype=np.float64,
@@ -154,7 +154,7 @@ class Encoder:
 
 
 def _other(column: Column) -> float | None:
-    """The code of the value that stands for unknown ones."""
+    """The code of the value that replaces unknown values; None if there is none."""
     if isinstance(column, Categorical) and column.other is not None:
         return float(column.values.index(column.other))
     return None

@@ -1,9 +1,9 @@
-"""Restoring: a synthetic table as the kind of frame that came, in types of the schema alone.
+"""Restoring: a synthetic table as a frame of the source's library, with the types of the schema.
 
-Only the library is the frame's. Its types are not restored, since they depend on all of its rows:
-one null turns an ``int64`` of pandas into a ``float64``, and so would tell two neighbouring tables
-apart. The schema decides types, nullability, categories and the order of columns, whatever values
-the synthetic rows hold, and whether there are any.
+The types of the source's frame are not restored, since they depend on all of its rows: one null
+turns an ``int64`` of pandas into a ``float64``, which would distinguish two neighbouring tables.
+Types, nullability, categories and the order of columns depend on the schema alone, and not on the
+synthetic rows.
 """
 
 from __future__ import annotations

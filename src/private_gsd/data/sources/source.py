@@ -1,4 +1,4 @@
-"""Sources: anything tabular as a stream of Arrow record batches that can be read again."""
+"""The source: a table of any kind as a stream of Arrow record batches that can be read again."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class LeftOutWarning(UserWarning):
 class Source:
     """A table, ready to be read in batches as often as needed.
 
-    Made by ``open_source``. It speaks the Arrow stream protocol itself.
+    A source is made by ``open_source``, and has the Arrow stream protocol itself.
 
     Attributes:
-        table: The table behind it.
-        given: What the user gave: a path, a query or an object.
-        name: What it is, for messages: a path, or a kind of frame.
+        table: The table that is read.
+        given: The path, query or object that the user gave.
+        name: The name of the table in messages: a path, or a kind of frame.
         columns: The columns that are read, in the order of the table.
         left_out: The columns of the table that the schema does not name.
         rows: The number of rows, where that is known without reading the table.

@@ -95,5 +95,5 @@ def zone_of(name: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A column's name, as Spark takes it whatever it holds."""
+    """A quoted column name for Spark."""
     return "`" + name.replace("`", "``") + "`"

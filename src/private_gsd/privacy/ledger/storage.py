@@ -164,8 +164,8 @@ def mount_points(path: Path) -> set[Path]:
         lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
     except OSError as error:
         raise LedgerError(
-            f"{path}: /proc/self/mountinfo cannot be read, and so nobody knows whether the file "
-            "has another name; make /proc visible"
+            f"{path}: /proc/self/mountinfo cannot be read, and so it is not known whether the "
+            "file has another name; make /proc visible"
         ) from error
     # The fifth field; spaces, tabs, line ends and backslashes in it are written in octal.
     escaped = re.compile(rb"\\([0-7]{3})")
