@@ -132,7 +132,7 @@ def census(rows: int, seed: int = 0) -> pa.Table:
     24
 
     Args:
-        rows: How many people. A short table is the beginning of a longer one.
+        rows: The number of people. A short table is the beginning of a longer one.
         seed: Which population; the same seed gives the same people.
 
     Returns:
@@ -147,9 +147,9 @@ def census_batches(
     """Simulate the same invented people as ``census``, in memory that does not grow with the rows.
 
     Args:
-        rows: How many people.
-        seed: Which population.
-        batch_rows: How many people in a batch; the last batch may have fewer.
+        rows: The number of people.
+        seed: The seed of the population.
+        batch_rows: The number of people in a batch; the last batch may have fewer.
 
     Returns:
         Batches that together are ``census(rows, seed)``; none if ``rows`` is 0.

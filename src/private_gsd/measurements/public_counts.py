@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from private_gsd.privacy.measuring import MAX_RECORDS
 from private_gsd.sql.parsing import parse_predicate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from private_gsd.schema import Schema
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def whole_counts(counts: Any) -> dict[str, int]:
     """Public counts with Python integers; anything but whole numbers of rows is refused."""
-    if not isinstance(counts, dict):
+    if not isinstance(counts, Mapping):
         raise WorkloadError(f"public counts are given as {{condition: rows}}, not {counts!r:.80}")
     for condition, number in counts.items():
         if not isinstance(condition, str):

@@ -107,4 +107,4 @@ def warn_if_repeated(fit: UnledgeredFit) -> None:
 
 
 def _nothing() -> None:
-    """No object."""
+    """Returns None, in place of a weak reference."""

@@ -174,7 +174,7 @@ class Region:
 
 
 def _both(one: Pieces, other: Pieces) -> Pieces:
-    """The intersection."""
+    """The intersection of two sets of pieces."""
     found = []
     for low, high in one:
         for start, end in other:
