@@ -153,7 +153,7 @@ def test_torn_changed_and_missing_files(tmp_path: Path) -> None:
         (text[: len(text) // 2], "not whole"),
         ("[]", "not whole"),
         ("{}", "not whole"),
-        (text.replace('"version": 1', '"version": 99'), "found .* of version 99"),
+        (text.replace('"version": 2', '"version": 99'), "found .* of version 99"),
         (text.replace("private-gsd measurements", "something else"), "found 'something else'"),
         (text.replace('"private": false', '"private": true'), "was changed or is torn"),
         (text.replace('"n_records": 3000', '"n_records": 30'), "was changed or is torn"),
