@@ -72,7 +72,11 @@ def checked(schema: Schema, counts: dict[str, int]) -> dict[str, int]:
             None,
             "have 9 rows together and are parts of \"sex = 'male'\", which has 8",
         ),
-        ({"age < 0": 1}, None, "no row that the schema allows meets 'age < 0', whose public count is 1"),
+        (
+            {"age < 0": 1},
+            None,
+            "meets 'age < 0', whose public count is 1",
+        ),
         ({"age < 5 AND age > 7": 1}, None, "no row that the schema allows meets"),
         ({"age >= 0": 399}, 400, "has 399 rows and leaves out no row of the table, which has 400"),
         ({"age + hours < 9": 9, "age + hours < 8 AND sex = 'male'": 10}, None, "is a part of"),
