@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from private_gsd.privacy.ledger import Ledger as Ledger
     from private_gsd.privacy.noise import SecureNoise as SecureNoise
     from private_gsd.privacy.tradeoff import largest_powers as largest_powers
-    from private_gsd.privacy.uncounted import UncountedWarning as UncountedWarning
+    from private_gsd.privacy.unledgered_fits import UncountedWarning as UncountedWarning
     from private_gsd.projection import Projector as Projector
     from private_gsd.projection.baselines import GEM as GEM
     from private_gsd.projection.baselines import PGM as PGM
@@ -106,7 +106,7 @@ _NAMES = {
         "privacy.ledger": "Ledger",
         "privacy.noise": "SecureNoise",
         "privacy.tradeoff": "largest_powers",
-        "privacy.uncounted": "UncountedWarning",
+        "privacy.unledgered_fits": "UncountedWarning",
         "projection": "Projector",
         "projection.baselines": "GEM PGM RAP RAPPlusPlus",
         "projection.genetic": "GeneticSearch evolve",

@@ -80,7 +80,7 @@ def test_show(folder: Path) -> None:
     lines = [" ".join(line.split()) for line in accounts.splitlines()]
     assert lines[0] == "dataset terms rho epsilon spent"
     assert lines[1].startswith("census [2020] delta 1e-06 spent 0.25")
-    assert f"{account.epsilon_spent:.6g}" in lines[1]
+    assert f"{account.epsilon_of(account.spent):.6g}" in lines[1]
     assert lines[1].endswith("█████░░░░░ 50%")
     assert lines[2].startswith("replace-one remaining 0.25 ")
     assert lines[3] == f"paper epsilon total 0.5 {at_most(account.budget.epsilon)}"

@@ -16,7 +16,7 @@ BUDGET = RhoBudget.from_rho(1.0, 1e-6, "gdp")
 def test_what_remains_is_neither_spent_nor_reserved() -> None:
     account = Account("d", BUDGET, "add-remove", UNITS_PER_RHO // 2, UNITS_PER_RHO // 8)
     assert account.remaining == 3 * UNITS_PER_RHO // 8
-    assert account.epsilon_spent == epsilon_of(0.5, 1e-6, "gdp")
+    assert account.epsilon_of(account.spent) == epsilon_of(0.5, 1e-6, "gdp")
     assert account.terms.startswith("rho 1.0 (epsilon ")
     assert account.terms.endswith(" at delta 1e-06, gdp conversion) and add-remove neighbours")
 

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from private_gsd.cli import console, options
-from private_gsd.cli.options import DATA, OUTPUT, QUERIES
+from private_gsd.cli.options import DATA, QUERIES
 from private_gsd.cli.output_files import OutputFile
 from private_gsd.data.encoding import OnInvalid
 from private_gsd.evaluation import evaluate as evaluate_table
@@ -75,22 +75,14 @@ def evaluate(
     ] = 0,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            rich_help_panel=OUTPUT,
-            help="The file of the evaluation report: .html; with --json also .json.",
-        ),
+        options.output_option("The file of the evaluation report: .html; with --json also .json."),
     ] = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
     as_json: Annotated[
         bool,
-        typer.Option(
-            "--json",
-            rich_help_panel=OUTPUT,
-            help="Print every figure as one JSON document, or write it to a .json file.",
+        options.json_option(
+            "Print every figure as one JSON document, or write it to a .json file."
         ),
     ] = False,
 ) -> None:

@@ -10,8 +10,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from private_gsd.cli import console
-from private_gsd.cli.options import OUTPUT, PRIVACY
+from private_gsd.cli import console, options
+from private_gsd.cli.options import PRIVACY
 from private_gsd.privacy.budget import Conversion, RhoBudget, units_to_rho
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.privacy.ledger.reservations import Reservation, open_reservations
@@ -104,10 +104,8 @@ def show(
     ] = None,
     as_json: Annotated[
         bool,
-        typer.Option(
-            "--json",
-            rich_help_panel=OUTPUT,
-            help="Print the privacy records, which may be published, as one JSON document.",
+        options.json_option(
+            "Print the privacy records, which may be published, as one JSON document."
         ),
     ] = False,
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,6 +18,19 @@ DATA, PRIVACY, QUERIES = "Data", "Privacy", "Queries"
 SYNTHESIS, OUTPUT = "Synthesis", "Output"
 
 TABLE = "A CSV or Parquet file, a folder, or a glob; or postgresql://…, with --query."
+
+
+def output_option(text: str) -> Any:
+    """The option -o FILE, with its help text."""
+    return typer.Option("--output", "-o", metavar="FILE", rich_help_panel=OUTPUT, help=text)
+
+
+def json_option(text: str) -> Any:
+    """The flag --json, with its help text."""
+    return typer.Option("--json", rich_help_panel=OUTPUT, help=text)
+
+
+TABLE_FILE = output_option("The file of the synthetic table: .csv or .parquet.")
 
 Data = Annotated[str, typer.Argument(metavar="DATA", help=f"The sensitive table. {TABLE}")]
 ReleaseFolder = Annotated[Path, typer.Argument(metavar="RELEASE", help="The release folder.")]
@@ -79,26 +92,8 @@ Threads = Annotated[
     int | None,
     typer.Option(rich_help_panel=SYNTHESIS, help="The number of threads. By default all cores."),
 ]
-TableFile = Annotated[
-    Path,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        rich_help_panel=OUTPUT,
-        help="The file of the synthetic table: .csv or .parquet.",
-    ),
-]
-OptionalTableFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        rich_help_panel=OUTPUT,
-        help="The file of the synthetic table: .csv or .parquet.",
-    ),
-]
+TableFile = Annotated[Path, TABLE_FILE]
+OptionalTableFile = Annotated[Path | None, TABLE_FILE]
 Force = Annotated[
     bool,
     typer.Option("--force", rich_help_panel=OUTPUT, help="Replace the output if it exists."),
@@ -107,10 +102,7 @@ Quiet = Annotated[
     bool,
     typer.Option("--quiet", "-q", rich_help_panel=OUTPUT, help="Print nothing but errors."),
 ]
-Json = Annotated[
-    bool,
-    typer.Option("--json", rich_help_panel=OUTPUT, help="Print one JSON document."),
-]
+Json = Annotated[bool, json_option("Print one JSON document.")]
 
 
 def table_of(data: str, query: str | None) -> str | PostgresQuery:

@@ -19,23 +19,15 @@ def report(
     release: options.ReleaseFolder,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            rich_help_panel=options.OUTPUT,
-            help="The file of the release report: .html; with --json also .json.",
-        ),
+        options.output_option("The file of the release report: .html; with --json also .json."),
     ] = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
     as_json: Annotated[
         bool,
-        typer.Option(
-            "--json",
-            rich_help_panel=options.OUTPUT,
-            help="Print the settings and the privacy record as one JSON document, or write them to "
-            "a .json file.",
+        options.json_option(
+            "Print the settings and the privacy record as one JSON document, or write them to a "
+            ".json file."
         ),
     ] = False,
 ) -> None:

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from private_gsd.cli import console, options
-from private_gsd.cli.options import DATA, OUTPUT
+from private_gsd.cli.options import DATA
 from private_gsd.data.encoding import Encoder, Problems
 from private_gsd.data.sources import open_source
 from private_gsd.errors import SchemaError
@@ -25,12 +25,8 @@ app = typer.Typer(no_args_is_help=True, help="Draft, check and convert schema fi
 SchemaArgument = Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema file.")]
 OutputOption = Annotated[
     Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        rich_help_panel=OUTPUT,
-        help="The file that the schema is written to. By default the schema is printed.",
+    options.output_option(
+        "The file that the schema is written to. By default the schema is printed."
     ),
 ]
 

@@ -36,6 +36,8 @@ class Elites(NamedTuple):
 class Offspring(NamedTuple):
     """The candidates of a generation, and a workspace for their selection."""
 
+    rates: Any
+    """The number of edits of each candidate: mutations first, then crossovers."""
     rows: Any
     """The row of each edit of each candidate."""
     columns: Any
@@ -108,16 +110,14 @@ def _value_of(elites, slot, state, row, column):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _propose(problem, state, elites, offspring, mutations, mutation_rate, crossover_rate, stream):  # type: ignore[no-untyped-def]
+def _propose(problem, state, elites, offspring, mutations, stream):  # type: ignore[no-untyped-def]
     """Draw the candidates: mutations first, then crossovers."""
     rows, columns = state.values.shape
     for number in range(offspring.losses.size):
         slot = 0
-        rate = mutation_rate
         if number >= mutations:
-            rate = crossover_rate
             slot = elites.slots[below(stream, elites.slots.size)]
-        for edit in range(rate):
+        for edit in range(offspring.rates[number]):
             row = below(stream, rows)
             offspring.rows[number, edit] = row
             if number < mutations:
@@ -132,13 +132,13 @@ def _propose(problem, state, elites, offspring, mutations, mutation_rate, crosso
 
 
 @inlined
-def _make(problem, state, offspring, number, rate, workspace):  # type: ignore[no-untyped-def]
+def _make(problem, state, offspring, number, workspace):  # type: ignore[no-untyped-def]
     """Turn the best table into a candidate; returns the change of the loss.
 
     An edit that breaks a rule is not made; the change of the loss is then infinite.
     """
     delta = 0.0
-    for edit in range(rate):
+    for edit in range(offspring.rates[number]):
         where = offspring.rows[number, edit]
         column = offspring.columns[number, edit]
         value = offspring.values[number, edit]
@@ -153,9 +153,9 @@ def _make(problem, state, offspring, number, rate, workspace):  # type: ignore[n
 
 
 @inlined
-def _unmake(problem, state, offspring, number, rate, workspace):  # type: ignore[no-untyped-def]
+def _unmake(problem, state, offspring, number, workspace):  # type: ignore[no-untyped-def]
     """Reverse the edits of a candidate, the last edit first."""
-    for edit in range(rate - 1, -1, -1):
+    for edit in range(offspring.rates[number] - 1, -1, -1):
         where = offspring.rows[number, edit]
         column = offspring.columns[number, edit]
         value = offspring.old[edit]
@@ -165,13 +165,10 @@ def _unmake(problem, state, offspring, number, rate, workspace):  # type: ignore
 
 
 @inlined
-def _evaluate(  # type: ignore[no-untyped-def]
-    problem, state, elites, offspring, mutations, mutation_rate, crossover_rate, workspace
-):
+def _evaluate(problem, state, elites, offspring, workspace):  # type: ignore[no-untyped-def]
     """The loss of every candidate."""
     for number in range(offspring.losses.size):
-        rate = mutation_rate if number < mutations else crossover_rate
-        if rate == 1:
+        if offspring.rates[number] == 1:
             where = offspring.rows[number, 0]
             column = offspring.columns[number, 0]
             value = offspring.values[number, 0]
@@ -181,8 +178,8 @@ def _evaluate(  # type: ignore[no-untyped-def]
             if is_allowed(problem, state, where, column, value, atom, workspace):
                 delta = delta_edit(problem, state, where, column, value, atom, workspace)
         else:
-            delta = _make(problem, state, offspring, number, rate, workspace)
-            _unmake(problem, state, offspring, number, rate, workspace)
+            delta = _make(problem, state, offspring, number, workspace)
+            _unmake(problem, state, offspring, number, workspace)
         offspring.losses[number] = elites.losses[0] + delta
 
 
@@ -213,19 +210,17 @@ def _select(elites, offspring):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _edit_list(elites, slot, offspring, number, rate, state):  # type: ignore[no-untyped-def]
+def _edit_list(elites, slot, offspring, number, state):  # type: ignore[no-untyped-def]
     """Add the edits of a candidate to a list."""
     columns = state.values.shape[1]
-    for edit in range(rate):
+    for edit in range(offspring.rates[number]):
         where, column = offspring.rows[number, edit], offspring.columns[number, edit]
         best = state.values[where, column]
         set_edit(elites, slot, where * columns + column, offspring.values[number, edit], best)
 
 
 @inlined
-def _update(  # type: ignore[no-untyped-def]
-    problem, state, elites, offspring, mutations, mutation_rate, crossover_rate, workspace
-):
+def _update(problem, state, elites, offspring, workspace):  # type: ignore[no-untyped-def]
     """Replace the elites by the selected ones, as edits of the new best table."""
     size = elites.losses.size
     chosen, slots, taken = offspring.chosen[0], offspring.chosen[1], offspring.chosen[2]
@@ -245,16 +240,13 @@ def _update(  # type: ignore[no-untyped-def]
         taken[free] = 1
         slots[place] = free
         _clear(elites, free)
-        number = chosen[place] - size
-        rate = mutation_rate if number < mutations else crossover_rate
-        _edit_list(elites, free, offspring, number, rate, state)
+        _edit_list(elites, free, offspring, chosen[place] - size, state)
     # All lists are edits of the old best table. Make the new one, and adapt the other lists.
     first = chosen[0] - size
     if first >= 0:
-        rate = mutation_rate if first < mutations else crossover_rate
         columns = state.values.shape[1]
-        _make(problem, state, offspring, first, rate, workspace)
-        for edit in range(rate):
+        _make(problem, state, offspring, first, workspace)
+        for edit in range(offspring.rates[first]):
             where, column = offspring.rows[first, edit], offspring.columns[first, edit]
             again = False  # only the first edit of a cell replaced the value of the old best table
             for before in range(edit):
@@ -283,17 +275,7 @@ def _update(  # type: ignore[no-untyped-def]
 
 @kernel
 def generations(  # type: ignore[no-untyped-def]
-    problem,
-    state,
-    elites,
-    offspring,
-    mutations,
-    mutation_rate,
-    crossover_rate,
-    first,
-    last,
-    tolerance,
-    workspace,
+    problem, state, elites, offspring, mutations, first, last, tolerance, workspace
 ):
     """Run some generations; returns the number of the next one, and whether the loss converged.
 
@@ -309,21 +291,8 @@ def generations(  # type: ignore[no-untyped-def]
         ):
             return generation, True
         offspring.history[place] = loss
-        _propose(
-            problem,
-            state,
-            elites,
-            offspring,
-            mutations,
-            mutation_rate,
-            crossover_rate,
-            workspace.stream,
-        )
-        _evaluate(
-            problem, state, elites, offspring, mutations, mutation_rate, crossover_rate, workspace
-        )
+        _propose(problem, state, elites, offspring, mutations, workspace.stream)
+        _evaluate(problem, state, elites, offspring, workspace)
         _select(elites, offspring)
-        _update(
-            problem, state, elites, offspring, mutations, mutation_rate, crossover_rate, workspace
-        )
+        _update(problem, state, elites, offspring, workspace)
     return last, False

@@ -97,7 +97,7 @@ class Adaptive(Mechanism):
 
         There are no more epochs than it takes to measure everything.
         """
-        if (task.workload.units != 1).any():
+        if (task.workload.max_contributions != 1).any():
             raise BudgetError(
                 "the adaptive mechanism selects by errors of counts, and cannot select sums; "
                 "measure them one-shot"

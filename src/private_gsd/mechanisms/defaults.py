@@ -95,7 +95,7 @@ def choose_rows(
     plan = mechanism.plan(task)
     if plan.selection_noise:
         return ROWS[0]
-    noise = float((noise_scales(task, plan.units) / workload.units).min()) / n_records
+    noise = float((noise_scales(task, plan.units) / workload.max_contributions).min()) / n_records
     return int(np.clip(round(ROWS_PER_NOISE / noise, -3), *ROWS))
 
 
@@ -122,7 +122,7 @@ def noise_share(workload: Workload, budget: RhoBudget, n_records: int) -> float:
     """The noise of a one-shot measurement on a count, as a share of the records."""
     task = Task(workload, workload, budget)
     scales = noise_scales(task, OneShot().plan(task).units)
-    return float((scales / workload.units).max()) / n_records
+    return float((scales / workload.max_contributions).max()) / n_records
 
 
 def few_triples(schema: Schema) -> bool:

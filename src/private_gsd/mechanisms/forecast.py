@@ -120,7 +120,7 @@ class Forecast:
         """Every group; where groups are selected, as it would be if it were selected."""
         units = self.plan.units
         scales = noise_scales(self._task, units).tolist()
-        units_of = self.workload.units.tolist()
+        contributions = self.workload.max_contributions.tolist()
         return [
             GroupForecast(
                 self.workload.describe(group),
@@ -128,9 +128,9 @@ class Forecast:
                 units_to_rho(units[group]),
                 scales[group],
                 # How far from zero a normal variable is on average, and the largest of many.
-                scales[group] / units_of[group] * math.sqrt(2 / math.pi) / self.n_records,
+                scales[group] / contributions[group] * math.sqrt(2 / math.pi) / self.n_records,
                 scales[group]
-                / units_of[group]
+                / contributions[group]
                 * math.sqrt(2 * math.log(2 * int(queries)))
                 / self.n_records,
             )

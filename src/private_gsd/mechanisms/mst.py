@@ -27,6 +27,7 @@ from private_gsd.mechanisms.columns_first import COLUMNS, ColumnsFirst, equal_no
 from private_gsd.mechanisms.steps import Candidates, measure, project, select
 from private_gsd.privacy.noise import selection_scale
 from private_gsd.projection.denoising.chow_liu import SpanningTrees
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,8 +163,8 @@ def independent_shares(workload: Workload, measured: Measurements) -> NDArray[np
     measured_marginals = measured.workload.families[0].marginals
     noisy = {}
     for group, begin in zip(measured_marginals, measured.workload.offsets.tolist(), strict=False):
-        ends = np.cumsum([0, *(table[0].size for table in group.tables)]) + begin
-        for (feature,), (first, last) in zip(group.tables, pairwise(ends.tolist()), strict=True):
+        starts = starts_of([table[0].size for table in group.tables]) + begin
+        for (feature,), (first, last) in zip(group.tables, pairwise(starts.tolist()), strict=True):
             shares = measured.shares[first:last]
             noisy[feature] = nearest_probabilities(shares, exhaustive=not feature.has_gap)
     found = []

@@ -14,7 +14,7 @@ import numpy as np
 from private_gsd.counting.exact import count
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.projection.domain import columns_of, random_table
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from private_gsd.projection.domain import columns_of
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

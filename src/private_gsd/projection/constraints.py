@@ -13,8 +13,8 @@ from private_gsd.kernels.rules import Rules as Kernel
 from private_gsd.kernels.rules import mark_broken, random_rows
 from private_gsd.projection.domain import columns_of, random_table
 from private_gsd.sql.rules import PATIENCE, Rules, UndecidedError, check_rules
+from private_gsd.workloads.offsets import starts_of
 from private_gsd.workloads.programs import compiled, cut_columns, depth_of
-from private_gsd.workloads.starts import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ import numpy as np
 from private_gsd.kernels.cells import Columns, draw_table
 from private_gsd.kernels.streams import begin_stream
 from private_gsd.schema import Discrete, Real
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -108,8 +108,8 @@ class Watch:
         another handler is set. An exception could otherwise be raised at any moment, even while an
         edit is half made.
 
-        An interruption after the last check does not stop the search. ``interrupted`` is then true,
-        and the caller must read it at the end. Later signals raise KeyboardInterrupt as usual.
+        An interruption after the last check does not stop the search; ``end_reason`` gives it at
+        the end. Later signals raise KeyboardInterrupt as usual.
         """
 
         raising = raising_handler()
@@ -131,6 +131,10 @@ class Watch:
                 self._raises = False
         finally:
             signal.signal(signal.SIGINT, raising)
+
+    def end_reason(self, reason: Reason) -> Reason:
+        """The reason why the projection ended: an interruption, also one after the last check."""
+        return "interrupted" if self.interrupted else reason
 
     def check(self) -> None:
         """Raise ``Stopped`` after an interruption or when the time limit is reached."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from private_gsd.privacy.budget import Conversion
     from private_gsd.privacy.ledger.reservations import Reservation
-    from private_gsd.system.interruptions import Remembered
+    from private_gsd.system.interruptions import InterruptGuard
 
 
 class Payments(Protocol):
@@ -45,7 +45,7 @@ class LedgerPayments:
     """
 
     reservation: Reservation
-    interruptions: Remembered
+    interruptions: InterruptGuard
 
     @property
     def name(self) -> str:
@@ -69,9 +69,24 @@ class LedgerPayments:
         return self.reservation.committed(step)
 
 
+class UnresumedPayments:
+    """Payments of runs that never resume: nothing is known of what they paid and drew before."""
+
+    def paid(self, step: str) -> int | None:  # noqa: ARG002
+        """Nothing."""
+        return None
+
+    def commit(self, step: str, digest: str) -> None:
+        """Nothing is taken down."""
+
+    def committed(self, step: str) -> str | None:  # noqa: ARG002
+        """Nothing."""
+        return None
+
+
 @dataclass(frozen=True)
-class SweepPayments:
-    """Payments of one run of a sweep, whose runs share a reservation. Nothing resumes.
+class SweepPayments(UnresumedPayments):
+    """Payments of one run of a sweep, whose runs share a reservation.
 
     Attributes:
         reservation: The sweep's dealings with the ledger.
@@ -81,7 +96,7 @@ class SweepPayments:
 
     reservation: Reservation
     number: int
-    interruptions: Remembered
+    interruptions: InterruptGuard
 
     @property
     def name(self) -> str:
@@ -92,19 +107,8 @@ class SweepPayments:
         """Charges the sweep's reservation."""
         return StepAccountant(self.reservation, f"{self.number}: {step}", self.interruptions)
 
-    def paid(self, step: str) -> int | None:  # noqa: ARG002
-        """Nothing, since no run of a sweep resumes."""
-        return None
 
-    def commit(self, step: str, digest: str) -> None:
-        """Nothing is taken down."""
-
-    def committed(self, step: str) -> str | None:  # noqa: ARG002
-        """Nothing, since no run of a sweep resumes."""
-        return None
-
-
-class UnledgeredPayments:
+class UnledgeredPayments(UnresumedPayments):
     """Payments of an experiment with seeded noise, which nobody adds up.
 
     Args:
@@ -120,17 +124,6 @@ class UnledgeredPayments:
         """The same for all steps."""
         return self._accountant
 
-    def paid(self, step: str) -> int | None:  # noqa: ARG002
-        """Nothing, since no such run resumes."""
-        return None
-
-    def commit(self, step: str, digest: str) -> None:
-        """Nothing is taken down."""
-
-    def committed(self, step: str) -> str | None:  # noqa: ARG002
-        """Nothing, since no such run resumes."""
-        return None
-
 
 @dataclass(frozen=True)
 class StepAccountant:
@@ -138,7 +131,7 @@ class StepAccountant:
 
     reservation: Reservation
     step: str
-    interruptions: Remembered
+    interruptions: InterruptGuard
 
     @property
     def conversion(self) -> Conversion:

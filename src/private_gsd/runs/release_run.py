@@ -16,7 +16,7 @@ from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.privacy.ledger.reservations import Reservation
 from private_gsd.privacy.record import release_record
 from private_gsd.runs.payments import LedgerPayments
-from private_gsd.system.interruptions import Remembered
+from private_gsd.system.interruptions import InterruptGuard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +58,7 @@ class ReleaseRun:
         if moved is not None or not makes:
             require_ledger(path, settings.dataset)
         created = first if moved is None and makes else False
-        interruptions = Remembered()
+        interruptions = InterruptGuard()
         with interruptions.listening(), Ledger(path, create=created) as ledger:
             reservation = Reservation(ledger, settings.dataset, facts["run"], secrets.token_hex(8))
             self._check_account(ledger)

@@ -13,7 +13,7 @@ from private_gsd.counting.exact import exact_counts
 from private_gsd.data.sources import Source, open_source
 from private_gsd.data.sources.restoring import to_arrow
 from private_gsd.errors import LedgerError, NotFittedError, ReleaseError
-from private_gsd.privacy.uncounted import Fit, count, warn_if_again
+from private_gsd.privacy.unledgered_fits import UnledgeredFit, remember, warn_if_repeated
 from private_gsd.runs.release import Release
 from private_gsd.runs.release_run import ReleaseRun
 from private_gsd.runs.run_folder import RunFolder
@@ -193,12 +193,12 @@ class Synthesizer:
             budget = choices.budget(exact.n_records)
             if choices.public:
                 parameters.knowledge.check_records(exact.n_records)
-            fit = Fit.of(
+            fit = UnledgeredFit.of(
                 source.given, parameters.schema.names, budget, parameters.budget.neighbours
             )
-            uncounted = ledger is None and insecure_noise_seed is None
-            if uncounted:
-                warn_if_again(fit)
+            unledgered = ledger is None and insecure_noise_seed is None
+            if unledgered:
+                warn_if_repeated(fit)
             settings = choices.settings(
                 target,
                 exact.n_records,
@@ -226,13 +226,13 @@ class Synthesizer:
                     if not run.has_begun:
                         run.release.discard()
                     else:
-                        if uncounted:
-                            count(fit)
+                        if unledgered:
+                            remember(fit)
                         made.persist()
                         error.add_note(f"resume with: private-gsd resume {made.folder}")
                     raise
-        if uncounted:
-            count(fit)
+        if unledgered:
+            remember(fit)
         return self
 
     def plan(

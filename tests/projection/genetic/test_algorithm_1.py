@@ -163,10 +163,11 @@ def test_the_path_of_the_slow_twin(
         window=1000,
     )
     measurements = measured(WORKLOAD, rows, seed)
-    search = Algorithm1(Objective(measurements, "equal"), config, rows, seed, Watch())
+    objective = Objective(measurements, "equal")
+    search = Algorithm1(objective, config, rows, seed, Watch())
     twin = SlowTwin(measurements, config, seed)
     tables = list(search.first_tables())
-    columns = search.objective.problem.columns
+    columns = objective.problem.columns
     atoms = {
         column.name: int(columns.starts[place + 1] - columns.starts[place]) - column.nullable
         for place, column in enumerate(SCHEMA)

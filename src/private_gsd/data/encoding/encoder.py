@@ -145,24 +145,12 @@ class Encoder:
 
     def to_unit(self, matrix: Matrix) -> Matrix:
         """A copy with numeric columns scaled to [0, 1]; codes and nulls stay as they are."""
-        offset, span = self._scales()
-        return (matrix - offset) / span
-
-    def from_unit(self, matrix: Matrix) -> Matrix:
-        """The inverse of ``to_unit``, kept within the bounds."""
-        offset, span = self._scales()
-        scaled = matrix * span + offset
-        for position, column in enumerate(self.schema):
-            if isinstance(column, Numeric):
-                np.clip(scaled[:, position], *column.bounds, out=scaled[:, position])
-        return scaled
-
-    def _scales(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         bounds = np.array(
             [column.bounds if isinstance(column, Numeric) else (0, 1) for column in self.schema],
             dtype=np.float64,
         )
-        return bounds[:, 0], bounds[:, 1] - bounds[:, 0]
+        offset, span = bounds[:, 0], bounds[:, 1] - bounds[:, 0]
+        return (matrix - offset) / span
 
 
 def _other(column: Column) -> float | None:

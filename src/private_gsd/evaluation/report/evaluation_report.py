@@ -20,7 +20,12 @@ from private_gsd.evaluation.report.page import (
     side_by_side,
     wide_table,
 )
-from private_gsd.evaluation.report.pieces import column_figure, schema_table
+from private_gsd.evaluation.report.pieces import (
+    GROUPS,
+    MORE_GROUPS,
+    column_figure,
+    schema_table,
+)
 from private_gsd.evaluation.report.privacy_statement import privacy_statement
 from private_gsd.evaluation.result import ALARM
 from private_gsd.system.markup import Markup, escape
@@ -29,8 +34,6 @@ if TYPE_CHECKING:
     from private_gsd.evaluation.result import Evaluation
     from private_gsd.schema import Column
 
-GROUPS = 12
-MORE_GROUPS = 500
 BOTH = (("real", "real"), ("synthetic", "synthetic"))
 
 

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
     from private_gsd.schema import Column, Schema
 
+# Most query groups that are drawn, and most that are listed.
+GROUPS = 12
+MORE_GROUPS = 500
+
 
 def schema_table(schema: Schema) -> Markup:
     """The columns of a schema."""

@@ -24,7 +24,12 @@ from private_gsd.evaluation.report.page import (
     side_by_side,
     wide_table,
 )
-from private_gsd.evaluation.report.pieces import column_figure, schema_table
+from private_gsd.evaluation.report.pieces import (
+    GROUPS,
+    MORE_GROUPS,
+    column_figure,
+    schema_table,
+)
 from private_gsd.evaluation.report.privacy_statement import privacy_statement
 from private_gsd.projection.constraints import broken_by_rule
 from private_gsd.system.markup import Markup
@@ -38,9 +43,6 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
 
     Matrix = NDArray[np.float64]
-
-GROUPS = 12
-MORE_GROUPS = 500
 
 
 def release_page(release: Release) -> str:
@@ -73,11 +75,11 @@ def _fit(measurements: Measurements | None, matrix: Matrix) -> Markup:
     synthetic = count(workload, matrix) / len(matrix)
     starts, sizes = workload.offsets[:-1], workload.group_sizes
     # Sums are shown as shares of the largest possible sum.
-    units = np.repeat(workload.units, sizes)
-    difference = (synthetic - measurements.shares) / units
+    contributions = np.repeat(workload.max_contributions, sizes)
+    difference = (synthetic - measurements.shares) / contributions
     rms = np.sqrt(np.add.reduceat(difference**2, starts) / sizes)
-    noise = measurements.scales / measurements.n_records / workload.units
-    overall = float(np.sqrt(np.mean((difference * units) ** 2 / measurements.variances)))
+    noise = measurements.scales / measurements.n_records / workload.max_contributions
+    overall = float(np.sqrt(np.mean((difference * contributions) ** 2 / measurements.variances)))
     order = np.argsort(-rms / noise, kind="stable").tolist()
     names = {group: workload.describe(group) for group in order[:MORE_GROUPS]}
     shown = order[:GROUPS]

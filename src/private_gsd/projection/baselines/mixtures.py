@@ -91,11 +91,10 @@ def fit_mixture(
                 watch.record(2 * pairs_done, loss)
         except Stopped as stopped:
             reason = stopped.reason
-    if watch.interrupted:  # perhaps after the last check
-        reason = "interrupted"
     rng = np.random.default_rng(seed)
     drawn = draw_atoms(atoms, np.asarray(probabilities_of(state[0], constant)), rows, rng)
-    return Projection(atoms.draw(drawn, rng), loss, reason, 2 * pairs_done, watch.seconds)
+    matrix, ended = atoms.draw(drawn, rng), watch.end_reason(reason)
+    return Projection(matrix, loss, ended, 2 * pairs_done, watch.seconds)
 
 
 @lru_cache

@@ -187,14 +187,12 @@ class PGM(Projector):
             except Stopped as stopped:
                 why = stopped.reason
                 model = estimate(steps_done, None)
-        if watch.interrupted:  # perhaps after the last check
-            why = "interrupted"
         with _seeded(seed):
             drawn = model.synthetic_data(rows).to_dict()
         places = range(len(atoms.sizes))
         codes = np.column_stack([np.asarray(drawn[place], dtype=np.int64) for place in places])
         matrix = atoms.draw(codes, np.random.default_rng(seed))
-        return Projection(matrix, loss, why, steps_done, watch.seconds)
+        return Projection(matrix, loss, watch.end_reason(why), steps_done, watch.seconds)
 
 
 def _domain(mbi: Any, atoms: Atoms) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from private_gsd.errors import WorkloadError
 from private_gsd.projection.atoms import Atoms
 from private_gsd.workloads.layout import marginal_tables
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -143,10 +143,8 @@ class RAPPlusPlus(Projector):
                         reason = "generations"
             except Stopped as stopped:
                 reason = stopped.reason
-        if watch.interrupted:  # perhaps after the last check
-            reason = "interrupted"
         matrix = relaxation.round(found, rows, np.random.default_rng(seed))
-        return Projection(matrix, loss, reason, steps, watch.seconds)
+        return Projection(matrix, loss, watch.end_reason(reason), steps, watch.seconds)
 
 
 @lru_cache

@@ -24,7 +24,7 @@ from private_gsd.projection.baselines.products import (
 )
 from private_gsd.schema import Discrete
 from private_gsd.workloads.layout import QueryLayout
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

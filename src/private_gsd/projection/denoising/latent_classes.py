@@ -15,13 +15,14 @@ by Adam (Kingma and Ba, 2015), from a few random starts; the answers are the mea
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from private_gsd.projection.atoms import Atoms
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -181,8 +182,8 @@ class FeatureCells:
         self._starts = starts_of(self._sizes)[:-1]
         self.atoms = sum(self._sizes)
         self.cells = sum(feature.size for feature in features)
-        ends = np.cumsum([feature.size for feature in features]).tolist()
-        self.of = {f: slice(end - f.size, end) for f, end in zip(features, ends, strict=True)}
+        starts = pairwise(starts_of([feature.size for feature in features]).tolist())
+        self.of = {feature: slice(*ends) for feature, ends in zip(features, starts, strict=True)}
         self._finest: list[tuple[Feature, slice]] = []
         self.sums = np.zeros((self.atoms, self.cells))
         for column, start, size in zip(columns, self._starts, self._sizes, strict=True):

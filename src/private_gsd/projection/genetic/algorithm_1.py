@@ -9,6 +9,7 @@ import numpy as np
 from private_gsd.errors import ProjectionError
 from private_gsd.kernels.algorithm_1 import Elites, Offspring, generations, set_elite
 from private_gsd.kernels.streams import begin_stream
+from private_gsd.projection.genetic.search import Search
 from private_gsd.projection.watch import Slices
 
 if TYPE_CHECKING:
@@ -27,16 +28,8 @@ MOST_CELLS = 2**30
 _GENERATIONS = 2**61  # the stream of random numbers of all generations
 
 
-class Algorithm1:
-    """One run of Algorithm 1.
-
-    Args:
-        objective: The objective to minimise.
-        config: The settings.
-        rows: The number of rows of the table.
-        seed: The seed of the search.
-        watch: The watch that reports progress.
-    """
+class Algorithm1(Search):
+    """One run of Algorithm 1."""
 
     def __init__(
         self, objective: Objective, config: GeneticSearch, rows: int, seed: int, watch: Watch
@@ -47,16 +40,15 @@ class Algorithm1:
                 f"{config.elites:,} elites of {cells:,} values each take too much memory; take "
                 "fewer rows or elites"
             )
-        self.objective = objective
-        self._config = config
-        self._rows = rows
-        self._seed = seed
-        self._watch = watch
+        super().__init__(objective, config, rows, seed, watch)
         self._workspace = objective.workspace()
         begin_stream(seed, _GENERATIONS, 0, self._workspace.stream)
-        size = config.mutations + config.crossovers
-        rate = max(config.mutation_rate, config.crossover_rate)
+        rates = np.repeat(
+            (config.mutation_rate, config.crossover_rate), (config.mutations, config.crossovers)
+        )
+        size, rate = len(rates), max(config.mutation_rate, config.crossover_rate)
         self._offspring = Offspring(
+            rates=rates,
             rows=np.zeros((size, rate), dtype=np.int64),
             columns=np.zeros((size, rate), dtype=np.int64),
             values=np.zeros((size, rate)),
@@ -66,14 +58,11 @@ class Algorithm1:
             kept=np.zeros(config.elites),
             history=np.zeros(config.window or rows),
         )
-        self.generation = 0
-        self.values: NDArray[np.float64] = np.empty((0, len(objective.schema)))
-        self.state: State | None = None
 
     def first_tables(self) -> Iterator[NDArray[np.float64]]:
         """Random tables, one for each elite."""
         for elite in range(self._config.elites):
-            yield self.objective.random_table(self._rows, self._seed, elite)
+            yield self._objective.random_table(self._rows, self._seed, elite)
 
     def begin(self, tables: Iterable[NDArray[np.float64]]) -> tuple[State, Elites]:
         """The first elites: the best table in full, and the others as edits of the best table.
@@ -83,9 +72,9 @@ class Algorithm1:
         """
         size = self._config.elites
         kept = list(tables)
-        losses = [self.objective.loss(self.objective.state(each)) for each in kept]
+        losses = [self._objective.loss(self._objective.state(each)) for each in kept]
         order = np.argsort(losses, kind="stable").tolist()
-        best = self.objective.state(kept[order[0]])
+        best = self._objective.state(kept[order[0]])
         cells = best.values.size
         elites = Elites(
             losses=np.array([losses[place] for place in order] * size)[:size],
@@ -121,13 +110,11 @@ class Algorithm1:
     def step(self, state: State, elites: Elites, until: int) -> tuple[int, bool]:
         """Run generations up to a number; returns the next one, and whether the loss converged."""
         generation, converged = generations(
-            self.objective.problem,
+            self._objective.problem,
             state,
             elites,
             self._offspring,
             self._config.mutations,
-            self._config.mutation_rate,
-            self._config.crossover_rate,
             self.generation,
             until,
             self._config.tolerance,

@@ -18,6 +18,7 @@ import numpy as np
 from private_gsd.kernels.coordinate_search import sweep, sweep_parallel
 from private_gsd.kernels.exchanges import change_linked_columns, swap
 from private_gsd.kernels.streams import permute
+from private_gsd.projection.genetic.search import Search
 from private_gsd.projection.watch import REPORT_SECONDS, Slices
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ ORDERS = 2**62  # streams of random numbers for the order of the rows
 RELEASED = 2**62  # a barrier's count that no thread waits for
 
 
-class CoordinateSearch:
+class CoordinateSearch(Search):
     """One run of the fast search.
 
     Args:
@@ -55,8 +56,8 @@ class CoordinateSearch:
         config: The settings.
         rows: The number of rows of the table.
         seed: The seed of the search.
-        threads: The number of threads.
         watch: The watch that reports progress.
+        threads: The number of threads.
     """
 
     def __init__(
@@ -65,22 +66,15 @@ class CoordinateSearch:
         config: GeneticSearch,
         rows: int,
         seed: int,
-        threads: int,
         watch: Watch,
+        threads: int,
     ) -> None:
-        self._objective = objective
-        self._config = config
-        self._rows = rows
-        self._seed = seed
+        super().__init__(objective, config, rows, seed, watch)
         self._threads = threads
-        self._watch = watch
         self._workspaces = [objective.workspace() for _ in range(threads)]
         self._slices = Slices()
         self._serial = rows < ISLAND_ROWS
         self._block = -(-rows // BLOCKS)  # rows that are marked before any is changed
-        self.generation = 0
-        self.values: Matrix = np.empty((0, len(objective.schema)))
-        self.state: State | None = None
 
     def prepare(self, state: State) -> None:
         """Compile the kernels, or load them from the cache: each is called with no rows."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from private_gsd.projection.genetic.search import Search
     from private_gsd.schema import Schema
 
 
@@ -114,7 +115,7 @@ def evolve(
         _check_islands(config)
         start = _checked(start, objective.schema, rows)
     watch = Watch(objective.share_loss(1.0, rows), config.seconds, progress)
-    noisy, search = objective, _search(objective, config, rows, seed, threads, watch)
+    noisy, search = objective, _search(objective, config, rows, seed, watch, threads)
     denoising = None
     if config.denoise and config.algorithm == "fast" and not fixed and movable is None:
         denoising = Denoising.of(measurements, config, rows, seed, threads, watch)
@@ -123,7 +124,7 @@ def evolve(
         try:
             if denoising is not None:
                 objective = Objective(denoising.run(), config.weights)
-                search = _search(objective, config, rows, seed, threads, watch)
+                search = _search(objective, config, rows, seed, watch, threads)
             with watch.compiling():
                 search.prepare(objective.state(objective.random_table(1, seed)))
             reason = search.run(start)
@@ -134,13 +135,11 @@ def evolve(
         state = search.state
         if state is None or noisy is not objective:  # None where islands were stopped
             state = noisy.state(search.values)
-    if watch.interrupted:  # perhaps after the last check
-        reason = "interrupted"
     return Evolution(
         schema=objective.schema,
         matrix=np.asfortranarray(search.values),
         loss=noisy.share_loss(noisy.loss(state), rows),
-        reason=reason,
+        reason=watch.end_reason(reason),
         generations=search.generation,
         edits=watch.edits,
         seconds=watch.seconds,
@@ -173,7 +172,7 @@ def prepare(
         _check_islands(config)
     if config.denoise and config.algorithm == "fast":
         Denoising.prepare(measurements)
-    search = _search(objective, config, rows, 0, 1, Watch())
+    search = _search(objective, config, rows, 0, Watch(), 1)
     table = objective.random_table(1, 0)
     _checked(table, objective.schema, 1)
     search.prepare(objective.state(table))
@@ -189,9 +188,9 @@ def _search(
     config: GeneticSearch,
     rows: int,
     seed: int,
-    threads: int,
     watch: Watch,
-) -> CoordinateSearch | FunctionSearch | Algorithm1:
+    threads: int,
+) -> Search:
     if config.algorithm == "paper":
         if objective.functions:
             raise ProjectionError(
@@ -202,7 +201,7 @@ def _search(
         if config.islands is not None:
             raise ProjectionError("a search for queries that are functions has no islands")
         return FunctionSearch(objective, config, rows, seed, watch)
-    return CoordinateSearch(objective, config, rows, seed, threads, watch)
+    return CoordinateSearch(objective, config, rows, seed, watch, threads)
 
 
 def _so_far(

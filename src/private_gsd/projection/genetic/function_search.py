@@ -15,6 +15,7 @@ from private_gsd.kernels.batches import commit, score_edits
 from private_gsd.kernels.cells import draw_rows
 from private_gsd.kernels.streams import permute
 from private_gsd.projection.genetic.coordinate_search import ORDERS
+from private_gsd.projection.genetic.search import Search
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,33 +33,18 @@ DRAWN = 12
 CROSSOVER_SHARE = 0.5
 
 
-class FunctionSearch:
-    """One run of the search for queries that are Python functions.
-
-    Args:
-        objective: The objective to minimise.
-        config: The settings.
-        rows: The number of rows of the table.
-        seed: The seed of the search.
-        watch: The watch that reports progress.
-    """
+class FunctionSearch(Search):
+    """One run of the search for queries that are Python functions."""
 
     def __init__(
         self, objective: Objective, config: GeneticSearch, rows: int, seed: int, watch: Watch
     ) -> None:
-        self._objective = objective
-        self._config = config
-        self._rows = rows
-        self._seed = seed
-        self._watch = watch
+        super().__init__(objective, config, rows, seed, watch)
         self._workspace = objective.workspace()
         self._queries = np.concatenate(
             [each.query + np.arange(each.size) for each in objective.functions]
         )
         self._weights = objective.share_weights[self._queries]
-        self.generation = 0
-        self.values: NDArray[np.float64] = np.empty((0, len(objective.schema)))
-        self.state: State | None = None
 
     def prepare(self, state: State) -> None:
         """Compile the kernels, or load them from the cache."""
