@@ -25,7 +25,7 @@ def sample(
             "-n",
             rich_help_panel=SYNTHESIS,
             min=1,
-            help="The number of rows. By default all rows of the synthetic table.",
+            help="The number of synthetic rows. By default all rows of the release.",
         ),
     ] = None,
     where: Annotated[
