@@ -308,7 +308,7 @@ class Case:
                 checkpoint=checkpoint,
                 noise=lambda stream: noise,  # noqa: ARG005
                 project=lambda measured, start, number: pair.synthetic,  # noqa: ARG005
-                begin=lambda: pair.synthetic,
+                initial_table=lambda: pair.synthetic,
             ).run(mechanism)
             return published(checkpoint)
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from private_gsd.mechanisms import Layered as Layered
     from private_gsd.mechanisms import Mechanism as Mechanism
     from private_gsd.mechanisms import OneShot as OneShot
+    from private_gsd.mechanisms.forecast import Forecast as Forecast
     from private_gsd.privacy.accountant import LedgerAccountant as LedgerAccountant
     from private_gsd.privacy.accountant import LocalAccountant as LocalAccountant
     from private_gsd.privacy.allocation import allocate as allocate
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from private_gsd.privacy.ledger import Ledger as Ledger
     from private_gsd.privacy.noise import SecureNoise as SecureNoise
     from private_gsd.privacy.tradeoff import largest_powers as largest_powers
-    from private_gsd.privacy.uncounted import UncountedWarning as UncountedWarning
+    from private_gsd.privacy.unledgered_fits import UncountedWarning as UncountedWarning
     from private_gsd.projection import Projector as Projector
     from private_gsd.projection.baselines import GEM as GEM
     from private_gsd.projection.baselines import PGM as PGM
@@ -97,6 +98,7 @@ _NAMES = {
         "evaluation": "Evaluation evaluate write_report",
         "measurements.knowledge": "Knowledge",
         "measurements.measurements": "Measurements measure",
+        "mechanisms.forecast": "Forecast",
         "mechanisms": "AIM MST Adaptive EndedEarlyWarning Layered Mechanism OneShot",
         "privacy.accountant": "LedgerAccountant LocalAccountant",
         "privacy.allocation": "allocate",
@@ -104,7 +106,7 @@ _NAMES = {
         "privacy.ledger": "Ledger",
         "privacy.noise": "SecureNoise",
         "privacy.tradeoff": "largest_powers",
-        "privacy.uncounted": "UncountedWarning",
+        "privacy.unledgered_fits": "UncountedWarning",
         "projection": "Projector",
         "projection.baselines": "GEM PGM RAP RAPPlusPlus",
         "projection.genetic": "GeneticSearch evolve",

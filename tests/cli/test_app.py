@@ -15,7 +15,7 @@ from tests.cli.running import COMMAND, run, run_alone
 
 # What takes a second or more to import.
 HEAVY = ("numpy", "numba", "duckdb", "pyarrow", "sqlglot", "opendp")
-PANELS = {"Data", "Privacy", "Questions", "Synthesis", "Output"}
+PANELS = {"Data", "Privacy", "Queries", "Synthesis", "Output"}
 
 
 def commands() -> list[Any]:

@@ -17,7 +17,11 @@ from private_gsd.kernels.batches import score_edits
 from private_gsd.kernels.cells import fill_atoms
 from private_gsd.kernels.compiling import kernel
 from private_gsd.kernels.edits import Problem, State, Workspace
-from private_gsd.kernels.halfspaces import fill_pulls, prepare_halfspaces, score_halfspaces
+from private_gsd.kernels.halfspaces import (
+    fill_halfspace_gains,
+    prepare_halfspaces,
+    score_halfspaces,
+)
 from private_gsd.kernels.marginals import fill_residuals
 from private_gsd.kernels.predicates import prepare_valued, score_valued
 from private_gsd.projection.domain import random_table
@@ -57,10 +61,10 @@ def check(objective: Objective, state: State, loss: float) -> None:
     problem = objective.problem
     fill_residuals(problem.tables.sources, problem.weights, state.targets, recount, fresh)
     np.testing.assert_array_equal(state.residuals, fresh)
-    pulls = np.zeros_like(state.pulls)
+    halfspace_gains = np.zeros_like(state.halfspace_gains)
     queries = problem.directions.queries
-    fill_pulls(queries, problem.weights, state.targets, recount, pulls)
-    np.testing.assert_array_equal(state.pulls, pulls)
+    fill_halfspace_gains(queries, problem.weights, state.targets, recount, halfspace_gains)
+    np.testing.assert_array_equal(state.halfspace_gains, halfspace_gains)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -159,7 +163,7 @@ def test_scoring_halfspaces_equals_making_the_edit() -> None:
         prepare_halfspaces(
             problem.directions,
             discrete,
-            state.pulls,
+            state.halfspace_gains,
             state.values[row],
             state.atoms[row],
             column,

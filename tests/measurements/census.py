@@ -28,8 +28,8 @@ def measured(workload: Workload, sigma: float = 1.0) -> Measurements:
     exact = exact_counts(workload, DATA)
     noise = np.random.default_rng(1).normal(0, sigma, len(exact.counts))
     groups = workload.num_groups
-    scales = np.full(groups, sigma) * workload.units
-    counts = exact.counts + noise * np.repeat(workload.units, workload.group_sizes)
+    scales = np.full(groups, sigma) * workload.max_contributions
+    counts = exact.counts + noise * np.repeat(workload.max_contributions, workload.group_sizes)
     return Measurements(workload, counts, scales, exact.n_records, ("",) * groups, False)
 
 

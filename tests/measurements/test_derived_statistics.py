@@ -106,7 +106,7 @@ def test_a_base_of_noise_alone_gives_no_target() -> None:
         ("share(sex = 'f')", "is no value of column 'sex'"),
         ("mean(age) WHERE hours > age", "does not follow"),
         ("median(hours) WHERE age < 33", "does not follow"),
-        (7, "is no statistic"),
+        (7, "is a list of texts"),
     ],
 )
 def test_statistics_that_cannot_be_had(text: Any, words: str, tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ class Watched:
             checkpoint=self.checkpoint,
             noise=lambda stream: WatchedNoise(self.payments, stream, self.streams),
             project=self._project,
-            begin=lambda: drawn(ROWS, 1),
+            initial_table=lambda: drawn(ROWS, 1),
         ).run(self.mechanism)
 
     def _project(self, measured: Any, start: Any, number: int) -> NDArray[np.float64]:
@@ -138,7 +138,7 @@ class MechanismContract:
             assert outcome.unspent == 0
             assert plan.total > 0.99 * watched.task.budget.units
         assert len(plan.units) == watched.task.workload.num_groups
-        assert 1 <= watched.projections <= plan.searches
+        assert 1 <= watched.projections <= plan.projections
         assert mechanism.warm_start == (watched.starts > 0)
         # All that was charged was drawn and committed, and each step had noise of its own.
         assert set(watched.payments.commits) == set(watched.payments.charges)

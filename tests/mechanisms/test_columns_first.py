@@ -184,7 +184,7 @@ def test_a_plan_says_what_they_would_do() -> None:
         ).plan(PEOPLE)
         document = json.loads(json.dumps(forecast.document()))
         assert document["mechanism"] == name
-        assert document["epochs"] == searches
+        assert document["projections"] == searches
         assert document["selection_noise_rows"] > 0
         names = [group.name for group in forecast.groups]
         assert names[:4] == ["sex", "age", "marital", "sex x age"]

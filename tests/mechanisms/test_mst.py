@@ -74,11 +74,11 @@ def test_mst_with_pairs_that_a_model_cannot_take(tmp_path: Path) -> None:
     assert measured is not None
     assert projector_of(settings["projector"]).why_infeasible(measured.workload) is None
     pairs = MST().candidates(workload_of(schema, ["categorical:2"]))
-    assert MST().asks_feasibility(projector_of(settings["projector"]), pairs)
-    assert not MST().asks_feasibility(projector_of("pgm"), pairs)
-    assert MST().asks_feasibility(projector_of("pgm"), pairs, external=pairs)
-    assert AIM().asks_feasibility(projector_of("pgm"), pairs)
-    assert not AIM().asks_feasibility(projector_of("gsd"), pairs)
+    assert MST().needs_feasibility_checks(projector_of(settings["projector"]), pairs)
+    assert not MST().needs_feasibility_checks(projector_of("pgm"), pairs)
+    assert MST().needs_feasibility_checks(projector_of("pgm"), pairs, external=pairs)
+    assert AIM().needs_feasibility_checks(projector_of("pgm"), pairs)
+    assert not AIM().needs_feasibility_checks(projector_of("gsd"), pairs)
     settings["projector"] = "pgm:cells=17"  # a pair and three columns have 18
     files: dict[str, Any] = {"release": tmp_path / "s", "ledger": tmp_path / "l"}
     again = Synthesizer(schema, 1.0, **settings)

@@ -42,7 +42,7 @@ class Toy(ColumnsFirst):
     columns_fraction: float = 0.5
 
     name: ClassVar[str] = "toy"
-    story: ClassVar[str] = "all columns are measured, and one pair that is selected"
+    selection_summary: ClassVar[str] = "all columns are measured, and one pair that is selected"
 
     def __post_init__(self) -> None:
         fraction("columns_fraction", self.columns_fraction, BudgetError)
@@ -108,7 +108,7 @@ def synth() -> Synthesizer:
 def test_it_is_planned_and_fitted_by_name(synth: Synthesizer, tmp_path: Path) -> None:
     forecast = synth.plan(TABLE)
     assert forecast.mechanism == Toy()
-    assert forecast.epochs == 1
+    assert forecast.projections == 1
     assert len(forecast.groups) == 6
     synth.fit(TABLE, ledger=tmp_path / "ledger.db", create_ledger=True)
     assert synth.release_.settings.mechanism == Toy()

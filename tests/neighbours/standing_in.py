@@ -96,11 +96,11 @@ def everything_equal(start: int = 0) -> Iterator[None]:
 @contextmanager
 def _nothing_remembered() -> Iterator[None]:
     """As if no fit had come before: a second one of a process, on the same data, may warn."""
-    memory = sys.modules.get("private_gsd.privacy.uncounted")
+    memory = sys.modules.get("private_gsd.privacy.unledgered_fits")
     if memory is None:
         yield
         return
-    with mock.patch.object(memory, "COUNTED", []):
+    with mock.patch.object(memory, "FITS", []):
         yield
 
 

@@ -14,7 +14,7 @@ from private_gsd.mechanisms.base import Plan, Task
 from private_gsd.mechanisms.steps import (
     Candidates,
     Steps,
-    begin,
+    initial_table,
     measure,
     project,
     select,
@@ -103,7 +103,7 @@ def test_a_selection_from_nothing_costs_nothing() -> None:
 
 def test_a_mechanism_begins_with_a_random_table() -> None:
     def script(task: Task) -> Steps:
-        table = yield from begin()
+        table = yield from initial_table()
         np.testing.assert_array_equal(table.matrix, drawn(40, 1))
         yield from measure("first", [0], [UNITS], stream=0)
         yield from project(0, table)
@@ -114,7 +114,7 @@ def test_a_mechanism_begins_with_a_random_table() -> None:
 
 def nothing(task: Task) -> Steps:
     del task
-    yield from begin()
+    yield from initial_table()
 
 
 def only_measured(task: Task) -> Steps:

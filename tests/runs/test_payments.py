@@ -12,7 +12,7 @@ from private_gsd.privacy.accountant import LocalAccountant
 from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.ledger.reservations import Reservation
 from private_gsd.runs.payments import LedgerPayments, SweepPayments, UnledgeredPayments
-from private_gsd.system.interruptions import Remembered
+from private_gsd.system.interruptions import InterruptGuard
 
 # All of it is reserved.
 BUDGET = RhoBudget(100, 1e-6, "zcdp")
@@ -29,7 +29,7 @@ def reservation(tmp_path: Path) -> Iterator[Reservation]:
 
 
 def test_a_step_is_paid_for_once(reservation: Reservation) -> None:
-    payments = LedgerPayments(reservation, Remembered())
+    payments = LedgerPayments(reservation, InterruptGuard())
     assert payments.name == str(reservation.ledger.path)
     assert payments.paid("select") is None
     accountant = payments.accountant("select")
@@ -46,7 +46,7 @@ def test_a_step_is_paid_for_once(reservation: Reservation) -> None:
 
 
 def test_what_is_committed_is_not_drawn_again(reservation: Reservation) -> None:
-    payments = LedgerPayments(reservation, Remembered())
+    payments = LedgerPayments(reservation, InterruptGuard())
     payments.accountant("select").charge(30, *CHARGE)
     assert payments.committed("select") is None
     payments.commit("select", "0123")
@@ -58,7 +58,7 @@ def test_what_is_committed_is_not_drawn_again(reservation: Reservation) -> None:
 
 
 def test_nothing_is_paid_after_ctrl_c(reservation: Reservation) -> None:
-    interruptions = Remembered()
+    interruptions = InterruptGuard()
     payments = LedgerPayments(reservation, interruptions)
     with pytest.raises(KeyboardInterrupt):
         interruptions(2, None)
@@ -69,7 +69,7 @@ def test_nothing_is_paid_after_ctrl_c(reservation: Reservation) -> None:
 
 
 def test_the_ledger_is_about_the_same_neighbours(reservation: Reservation) -> None:
-    payments = LedgerPayments(reservation, Remembered())
+    payments = LedgerPayments(reservation, InterruptGuard())
     with pytest.raises(BudgetError, match="for replace-one neighbours, the release for add-remove"):
         payments.accountant("select").charge(30, *CHARGE[:2], "add-remove")
     assert reservation.ledger.charges("table") == []
@@ -77,7 +77,7 @@ def test_the_ledger_is_about_the_same_neighbours(reservation: Reservation) -> No
 
 def test_runs_of_a_sweep_share_a_reservation(reservation: Reservation) -> None:
     for number in (0, 1):
-        payments = SweepPayments(reservation, number, Remembered())
+        payments = SweepPayments(reservation, number, InterruptGuard())
         assert payments.name == str(reservation.ledger.path)
         payments.accountant("select").charge(40, *CHARGE)
         payments.commit("select", "")
@@ -85,7 +85,7 @@ def test_runs_of_a_sweep_share_a_reservation(reservation: Reservation) -> None:
         assert payments.paid("select") is None
         assert payments.committed("select") is None
     with pytest.raises(BudgetError):
-        SweepPayments(reservation, 2, Remembered()).accountant("select").charge(40, *CHARGE)
+        SweepPayments(reservation, 2, InterruptGuard()).accountant("select").charge(40, *CHARGE)
     steps = [charge.run for charge in reservation.ledger.charges("table")]
     assert steps == ["run 0: select", "run 1: select"]
 

@@ -13,14 +13,15 @@ from private_gsd.sql.expressions import (
     UNKNOWN,
     And,
     Arithmetic,
+    ColumnTest,
+    ColumnValue,
     Comparison,
     Constant,
-    Is,
-    Known,
+    ConstantTruth,
+    HasTruth,
     Not,
     Or,
     Truth,
-    Value,
     both,
     columns_of_truth,
     contrary,
@@ -29,18 +30,26 @@ from private_gsd.sql.expressions import (
     leaves,
     tidy,
 )
-from private_gsd.sql.expressions import Test as OneColumn  # pytest would take it for a test
 
 NAN = float("nan")
 # Two columns of three codes or null, and a number or null.
 ROWS = list(itertools.product((0.0, 1.0, 2.0, NAN), (0.0, 1.0, 2.0, NAN), (0.0, 1.5, 7.0, NAN)))
-CODES = OneColumn(0, (TRUE, FALSE, UNKNOWN), UNKNOWN)
-MORE = OneColumn(0, (TRUE, TRUE, FALSE), TRUE)
-OTHER = OneColumn(1, (FALSE, TRUE, TRUE), FALSE)
-LESS = OneColumn(2, (TRUE, FALSE), UNKNOWN, (1.5,))
-BETWEEN = OneColumn(2, (FALSE, TRUE, FALSE), UNKNOWN, (1.0, 2.0))
-SUM = Comparison("<", Arithmetic("+", (Value(1), Value(2))), Constant(3.0))
-PARTS: list[Truth] = [CODES, MORE, OTHER, LESS, BETWEEN, SUM, Known(UNKNOWN), Known(TRUE)]
+CODES = ColumnTest(0, (TRUE, FALSE, UNKNOWN), UNKNOWN)
+MORE = ColumnTest(0, (TRUE, TRUE, FALSE), TRUE)
+OTHER = ColumnTest(1, (FALSE, TRUE, TRUE), FALSE)
+LESS = ColumnTest(2, (TRUE, FALSE), UNKNOWN, (1.5,))
+BETWEEN = ColumnTest(2, (FALSE, TRUE, FALSE), UNKNOWN, (1.0, 2.0))
+SUM = Comparison("<", Arithmetic("+", (ColumnValue(1), ColumnValue(2))), Constant(3.0))
+PARTS: list[Truth] = [
+    CODES,
+    MORE,
+    OTHER,
+    LESS,
+    BETWEEN,
+    SUM,
+    ConstantTruth(UNKNOWN),
+    ConstantTruth(TRUE),
+]
 
 
 @pytest.mark.parametrize("parts", list(itertools.combinations(PARTS, 3)))
@@ -52,26 +61,26 @@ def test_joined_conditions_mean_what_plain_ones_do(parts: tuple[Truth, ...]) -> 
         negated = contrary(both([inner, parts[2]]))
         assert truth_of(negated, row) == truth_of(Not(And((inner, parts[2]))), row)
         for truth in (FALSE, UNKNOWN, TRUE):
-            assert truth_of(just(inner, truth), row) == truth_of(Is(inner, truth), row)
+            assert truth_of(just(inner, truth), row) == truth_of(HasTruth(inner, truth), row)
 
 
 def test_tests_of_one_column_become_one_and_the_order_makes_no_difference() -> None:
-    assert both([CODES, MORE]) == OneColumn(0, (TRUE, FALSE, FALSE), UNKNOWN)
+    assert both([CODES, MORE]) == ColumnTest(0, (TRUE, FALSE, FALSE), UNKNOWN)
     assert both([OTHER, SUM, CODES]) == both([CODES, SUM, OTHER]) == And((CODES, OTHER, SUM))
-    assert both([]) == Known(TRUE)
-    assert either([]) == Known(FALSE)
-    assert both([CODES, Known(FALSE), SUM]) == Known(FALSE)
+    assert both([]) == ConstantTruth(TRUE)
+    assert either([]) == ConstantTruth(FALSE)
+    assert both([CODES, ConstantTruth(FALSE), SUM]) == ConstantTruth(FALSE)
     assert contrary(contrary(SUM)) == SUM
 
 
 def test_breaks_at_which_nothing_changes_go() -> None:
-    assert tidy(OneColumn(2, (TRUE, TRUE, FALSE), UNKNOWN, (1.0, 2.0))) == OneColumn(
+    assert tidy(ColumnTest(2, (TRUE, TRUE, FALSE), UNKNOWN, (1.0, 2.0))) == ColumnTest(
         2, (TRUE, FALSE), UNKNOWN, (2.0,)
     )
 
 
 def test_the_parts_of_a_condition() -> None:
-    condition = Or((And((CODES, SUM)), Not(Is(OTHER, UNKNOWN))))
+    condition = Or((And((CODES, SUM)), Not(HasTruth(OTHER, UNKNOWN))))
     assert list(leaves(condition)) == [CODES, SUM, OTHER]
     assert columns_of_truth(condition) == {0, 1, 2}
-    assert columns_of_truth(Known(TRUE)) == set()
+    assert columns_of_truth(ConstantTruth(TRUE)) == set()

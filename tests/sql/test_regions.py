@@ -26,7 +26,7 @@ def test_regions_are_halved_without_loss() -> None:
 
 
 def test_a_region_meets_a_test_as_rows_do() -> None:
-    test = expressions.Test(0, (2, 0, 2), 0, (0.25, 0.3))
+    test = expressions.ColumnTest(0, (2, 0, 2), 0, (0.25, 0.3))
     region = Region(((0.0, 1.0),), null=True, grid=100.0).meet(test)
     assert region.pieces == ((0.0, 0.24), (0.3, 1.0))
     assert not region.null

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from private_gsd.system.interruptions import Remembered, raising_handler
+from private_gsd.system.interruptions import InterruptGuard, raising_handler
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def usual_handler() -> Iterator[None]:
 
 
 def test_ctrl_c_is_raised_again() -> None:
-    remembered = Remembered()
+    remembered = InterruptGuard()
     with remembered.listening():
         remembered.check()
         with pytest.raises(KeyboardInterrupt):
@@ -39,7 +39,7 @@ def test_handlers_of_others_stay() -> None:
 
     signal.signal(signal.SIGINT, mine)
     assert raising_handler() is None
-    with Remembered().listening():
+    with InterruptGuard().listening():
         assert signal.getsignal(signal.SIGINT) is mine
     assert signal.getsignal(signal.SIGINT) is mine
 
@@ -49,7 +49,7 @@ def test_other_threads_have_no_handler() -> None:
 
     def look() -> None:
         found.append(raising_handler())
-        with Remembered().listening():
+        with InterruptGuard().listening():
             found.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=look)
@@ -59,7 +59,7 @@ def test_other_threads_have_no_handler() -> None:
 
 
 def test_an_outer_one_is_the_handler_within() -> None:
-    outer, inner = Remembered(), Remembered()
+    outer, inner = InterruptGuard(), InterruptGuard()
     with outer.listening():
         assert raising_handler() is outer
         with inner.listening():

@@ -74,7 +74,7 @@ class FamilyContract(ABC):
         assert family.group_sizes.dtype == np.int64
         assert (family.group_sizes > 0).all()
         assert family.size == workload.size == family.group_sizes.sum()
-        assert family.units.shape == family.group_sizes.shape
+        assert family.max_contributions.shape == family.group_sizes.shape
 
     def test_counts_are_those_of_the_definition(
         self, workload: Workload, matrix: NDArray[np.float64], single: Counts
@@ -107,7 +107,7 @@ class FamilyContract(ABC):
         assert claims.shape == (workload.num_groups,)
         assert (squares <= claims).all()
         largest = np.maximum.reduceat(np.abs(changes), workload.offsets[:-1], axis=-1)
-        assert (largest.max(axis=(0, 1)) <= workload.units).all()
+        assert (largest.max(axis=(0, 1)) <= workload.max_contributions).all()
 
     def test_descriptions_are_lines_of_text(self, workload: Workload) -> None:
         words = [workload.describe(group) for group in range(workload.num_groups)]

@@ -53,7 +53,7 @@ def test_what_follows_from_met() -> None:
     assert family.finish(state).tolist() == [2, 2, 2]
     assert family.group_sizes.tolist() == [1, 1, 1]
     assert family.query(1, 0) == family.describe(1)
-    assert family.units.tolist() == [1, 1, 1]
+    assert family.max_contributions.tolist() == [1, 1, 1]
     assert family.search_cost == pytest.approx(0.2 * 3 * len(SCHEMA))
     assert family.join(family) is None
     assert QueryLayout.of([family]).functions[0].met == family.met

@@ -19,6 +19,7 @@ MADE = {
     "numeric:2:2": workloads.tree_marginals(SCHEMA, 2, 2, categorical=0),
     "prefix:20": workloads.random_prefixes(SCHEMA, 20),
     "halfspace:20": workloads.random_halfspaces(SCHEMA, 20),
+    "sum": workloads.sums(SCHEMA),
     "sum:1": workloads.sums(SCHEMA),
 }
 
@@ -51,7 +52,10 @@ def test_several_texts_are_joined() -> None:
         (["tree:1:2:3"], "should read tree:K"),
         (["categorical:1:2"], "'categorical:1:2' should read categorical:K"),
         ("prefix:many", "'prefix:many' should read prefix:COUNT"),
-        (["sum:2"], "'sum:2' should read sum:1"),
+        (["sum:2"], "'sum:2' should read sum, the sum"),
+        (["sum:x"], "'sum:x' should read sum, the sum"),
+        (["sum:"], "'sum:' should read sum, the sum"),
+        (["sum:1:1"], "'sum:1:1' should read sum, the sum"),
         ([5], "no workload is called 5"),
     ],
 )

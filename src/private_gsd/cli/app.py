@@ -1,4 +1,4 @@
-"""The commands, each loaded when it is used, and what happens when something goes wrong."""
+"""The application: its commands, each loaded when it is used, and error messages."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ from private_gsd.errors import GsdError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Each command, and the line that the list of commands shows of it. The module of the same name has
-# it: a function of that name, or an ``app`` with commands of its own.
+# Each command and its line in the list of commands. The module of the same name holds the command:
+# a function of that name, or an ``app`` with subcommands.
 COMMANDS = {
     "demo": "Show what private-gsd does, on a simulated census.",
     "schema": "Draft, check and convert schema files.",
-    "plan": "Show what would be measured, with how much noise, before anything is spent.",
-    "synthesize": "Make a private synthetic table of a sensitive table.",
+    "plan": "Show what would be measured, and with how much noise. Nothing is spent.",
+    "synthesize": "Make a private synthetic table from a sensitive table.",
     "resume": "Resume a run that was killed. Nothing is spent twice.",
     "sample": "Draw rows from the synthetic table of a release. Nothing is spent.",
-    "report": "Write the release report: a page about a release, as public as the release.",
+    "report": "Write the release report: a page about a release, which may be published with it.",
     "evaluate": (
-        "Compare a synthetic table with the real one. The evaluation report is confidential."
+        "Compare a synthetic table with the real table. The evaluation report is confidential."
     ),
-    "ledger": "State budgets of datasets; show what was spent.",
+    "ledger": "Create the budgets of datasets; show what was spent.",
 }
 
 
 class Commands(TyperGroup):
-    """A group that lists its commands by their names, and loads the one that is used."""
+    """A group of commands that loads the module of a command only when the command is used."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = {name: TyperCommand(name, help=line) for name, line in COMMANDS.items()}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the arguments name, and the arguments that are its own."""
+        """The command that the arguments name, and the arguments of that command."""
         name, _, rest = super().resolve_command(ctx, args)
         return name, None if name is None else loaded(name), rest
 
 
 @cache
 def loaded(name: str) -> Any:
-    """A command, from its module."""
+    """The command with this name, from its module."""
     module = importlib.import_module(f"private_gsd.cli.{name}")
     one = typer.Typer(add_completion=False)
     one.callback()(lambda: None)
@@ -93,10 +93,10 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line; a user's mistake gives a message and an exit code, no traceback."""
+    """Run the command line; users' mistakes give a message and an exit code, not a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without our characters
+            stream.reconfigure(errors="replace")  # for terminals that lack some characters
     try:
         app()
     except GsdError as error:

@@ -1,4 +1,4 @@
-"""What commands show: notes and progress on standard error, results on standard output."""
+"""Console output: notes and progress on standard error, results on standard output."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ err = Console(stderr=True, highlight=False)
 
 
 def note(message: str) -> None:
-    """Tell the user something that is not a result."""
+    """Print a note on standard error."""
     err.print(f"[yellow]note:[/] {escape(message)}", soft_wrap=True)
 
 
 def warn_if_not_private(record: dict[str, Any]) -> None:
-    """Say that a release is not private, and why."""
+    """Print on standard error why a release is not private, if it is not."""
     for reason in record["not_private_because"]:
         err.print(f"[bold red]NOT PRIVATE:[/] {escape(reason)}", soft_wrap=True)
 
@@ -56,7 +56,7 @@ def notes_for_warnings(quiet: bool = False) -> Iterator[None]:
 
 
 def with_progress(batches: Iterator[Batch], what: str, rows: int | None) -> Iterator[Batch]:
-    """Pass batches on, and show how many rows went by."""
+    """Yield the batches unchanged, and show the number of rows so far."""
     done = 0
     with shown(True) as progress:
         for batch in batches:
@@ -66,7 +66,7 @@ def with_progress(batches: Iterator[Batch], what: str, rows: int | None) -> Iter
 
 
 def schema_table(schema: Schema, title: str) -> Table:
-    """The columns of a schema, to look at."""
+    """The columns of a schema, as a table for the terminal."""
     table = Table(
         title=escape(title), title_justify="left", header_style="bold", box=None, pad_edge=False
     )
@@ -83,7 +83,7 @@ def schema_table(schema: Schema, title: str) -> Table:
 
 
 def write_text(path: Path, text: str, *, force: bool) -> None:
-    """Write a file, but never over another one unasked."""
+    """Write a text file; an existing file is replaced only with ``force``."""
     if path.exists() and not force:
         raise GsdError(f"{path}: exists already; choose another name, or add --force to replace it")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -91,5 +91,5 @@ def write_text(path: Path, text: str, *, force: bool) -> None:
 
 
 def silence_stdout() -> None:
-    """After a reader of our output went away, keep Python from complaining at exit."""
+    """Redirect standard output to nothing, so that a closed pipe gives no error at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""``private-gsd demo``: everything the package can do so far, on a simulated census."""
+"""``private-gsd demo``: the whole way from a simulated census to a release."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TOTAL = 2.0
 MARK = ".private-gsd-demo"
 BLOCKS = " ▁▂▃▄▅▆▇█"
 BINS = 12
-DOMAIN_WIDTH = 25  # the table then fits a terminal of 80
+DOMAIN_WIDTH = 25  # the table then fits a terminal of 80 columns
 
 
 def demo(
@@ -59,7 +59,7 @@ def demo(
             "-o",
             metavar="FOLDER",
             rich_help_panel=OUTPUT,
-            help="The folder of the files.",
+            help="The folder that the files are written to.",
         ),
     ] = Path("demo"),
 ) -> None:
@@ -85,7 +85,7 @@ def demo(
     source = open_source(data)
     batches = console.with_progress(source.batches(), "drafting", source.rows)
     Schema.draft_batches(batches).write(drafted)
-    say("   Learned from the data, so not public knowledge: its file says so.")
+    say("   It is learned from the data, so it is not public knowledge; the file says so.")
 
     say(f"[bold]3. The public schema[/], as the data holder would write it: {escape(str(public))}")
     schema.write(public)
@@ -114,10 +114,10 @@ def demo(
     say(
         f"[bold]5. A ledger[/] with all that may ever be spent on the census, epsilon = {TOTAL:g}: "
         f"{escape(str(ledger))}. [bold]A plan[/] of one release, with epsilon = 1, which is "
-        f"{share:.0%} of that in rho: it pays for {workload.size:,} questions in "
+        f"{share:.0%} of that in rho: it pays for {workload.size:,} queries in "
         f"{workload.num_groups:,} groups, such as {escape(repr(group.name))}. Each count gets "
         f"noise of {group.noise:,.0f} rows, which is a mean error of {group.error:.2%} of the "
-        "records before the projection takes much of it out. Nothing is spent yet.",
+        "records. The projection then removes much of this error. Nothing is spent yet.",
         soft_wrap=True,
     )
 
@@ -134,12 +134,12 @@ def demo(
     )
     say(f"   {escape(made.privacy['guarantee'])}", soft_wrap=True)
 
-    say("[bold]7. How good it is[/], which only a simulated table may show for nothing:")
+    say("[bold]7. How good it is[/], which is public only because the census is simulated:")
     measured = expect_type(Measurements, made.measurements())
     say(_beside(data, synthetic, measured))
     errors = query_errors(workload, data, table)
     say(
-        f"   Over all {workload.size:,} questions the synthetic table is off by "
+        f"   Over all {workload.size:,} queries the synthetic table is off by "
         f"{errors.mean:.2%} of the records on average, and by {errors.max:.1%} at most.",
         soft_wrap=True,
     )
@@ -160,14 +160,14 @@ def demo(
 
 
 def _beside(data: Path, synthetic: Path, measured: Measurements) -> Table:
-    """A few true counts, the measured counts, and those of a synthetic table of the same size.
+    """Some counts: true, measured, and in the synthetic table scaled to the same size.
 
-    True counts are shown because nobody in them is real.
+    True counts may be shown because the census is simulated.
     """
     workload = measured.workload
     places = {workload.query(index): index for index in range(workload.size)}
     table = Table(header_style="bold", box=None, pad_edge=False)
-    for header in ("   question", "true", "measured", "synthetic"):
+    for header in ("   query", "true", "measured", "synthetic"):
         table.add_column(header, no_wrap=True, justify="left" if "q" in header else "right")
     with duckdb.connect() as connection:
         connection.register("census", pyarrow.parquet.read_table(data))
@@ -185,7 +185,7 @@ def _beside(data: Path, synthetic: Path, measured: Measurements) -> Table:
 
 
 def _own(folder: Path, names: tuple[str, ...]) -> None:
-    """Take a folder for the demo; files there that no demo left are not touched."""
+    """Prepare the folder of the demo; files that are not from an earlier demo are not replaced."""
     mark = folder / MARK
     for name in names:
         if (folder / name).exists() and not mark.exists():
@@ -198,7 +198,7 @@ def _own(folder: Path, names: tuple[str, ...]) -> None:
 
 
 class Summary:
-    """How each column is distributed, in one pass."""
+    """The distribution of each column, computed in one pass."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -207,7 +207,7 @@ class Summary:
         self.counts = [np.zeros(_bins(column)) for column in schema]
 
     def add(self, matrix: NDArray[np.float64]) -> None:
-        """Take in some rows."""
+        """Add some rows."""
         self.rows += len(matrix)
         self._nulls += np.isnan(matrix).sum(axis=0)
         for position, column in enumerate(self.schema):
@@ -218,7 +218,7 @@ class Summary:
             )[0]
 
     def table(self) -> Table:
-        """The summary, to look at."""
+        """The summary, as a table for the terminal."""
         table = Table(header_style="bold", box=None, pad_edge=False)
         for header in ("column", "kind", "domain", "null", "spread"):
             table.add_column(header, no_wrap=True, justify="right" if header == "null" else "left")
@@ -232,7 +232,7 @@ class Summary:
 
 
 def _bins(column: Column) -> int:
-    """How many bars to draw: one for each value, while they are few."""
+    """The number of bars: one for each value, and at most ``BINS``."""
     if isinstance(column, Discrete):
         return min(len(column.values), BINS)
     low, high = _ends(column)
@@ -240,7 +240,7 @@ def _bins(column: Column) -> int:
 
 
 def _ends(column: Column) -> tuple[float, float]:
-    """Where the bars begin and end; codes and whole numbers stand in the middle of their bars."""
+    """The range of the bars; codes and whole numbers are in the middle of their bars."""
     low, high = column.bounds
     return (low - 0.5, high + 0.5) if isinstance(column, Discrete | Integer) else (low, high)
 

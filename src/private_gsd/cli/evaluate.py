@@ -1,4 +1,4 @@
-"""``private-gsd evaluate``: compare a synthetic table with the real one; confidential."""
+"""``private-gsd evaluate``: compare a synthetic table with the real table (confidential)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from private_gsd.cli import console, options
-from private_gsd.cli.options import DATA, QUESTIONS
+from private_gsd.cli.options import DATA, QUERIES
 from private_gsd.cli.output_files import OutputFile
 from private_gsd.data.encoding import OnInvalid
 from private_gsd.evaluation import evaluate as evaluate_table
@@ -42,7 +42,7 @@ def evaluate(
         OnInvalid | None,
         typer.Option(
             rich_help_panel=DATA,
-            help="What to do with values outside the schema. By default what the release did.",
+            help="What to do with values outside the schema. By default as in the release.",
         ),
     ] = None,
     holdout: Annotated[
@@ -57,7 +57,7 @@ def evaluate(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            rich_help_panel=QUESTIONS,
+            rich_help_panel=QUERIES,
             help="Queries whose answers are compared, repeatable. By default those of the release.",
         ),
     ] = None,
@@ -65,7 +65,7 @@ def evaluate(
         list[str] | None,
         typer.Option(
             metavar="COLUMN",
-            rich_help_panel=QUESTIONS,
+            rich_help_panel=QUERIES,
             help="A column that models predict, repeatable. By default a few with few classes.",
         ),
     ] = None,
@@ -86,7 +86,7 @@ def evaluate(
         ),
     ] = False,
 ) -> None:
-    """Compare a synthetic table with the real one. The evaluation report is confidential."""
+    """Compare a synthetic table with the real table. The evaluation report is confidential."""
     synthetic: Any = release
     if schema is None or (Path(release) / "release.json").exists():
         if Path(release).is_file():

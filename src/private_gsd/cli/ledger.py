@@ -1,4 +1,4 @@
-"""``private-gsd ledger``: give a dataset its budget, and see what was spent of it."""
+"""``private-gsd ledger``: give a dataset its budget, and show what was spent of it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="State budgets of datasets; show what was spent.",
+    help="Create the budgets of datasets; show what was spent.",
 )
 
 BAR_WIDTH = 10
@@ -46,34 +46,35 @@ def create(
         float,
         typer.Option(
             rich_help_panel=PRIVACY,
-            help="The ε of all that may ever be spent on the dataset.",
+            help="The ε of the total budget: all that may ever be spent on the dataset.",
         ),
     ],
     delta: Annotated[
         float,
         typer.Option(
             rich_help_panel=PRIVACY,
-            help="The δ of the total, well below 1 / (number of records).",
+            help="The δ of the total budget; well below 1 / (number of records).",
         ),
     ],
     conversion: Annotated[
         Conversion | None,
         typer.Option(
             rich_help_panel=PRIVACY,
-            help="The conversion from (ε, δ) to ρ. 'gdp', the default, takes the least noise, for "
-            "the mechanisms one-shot and layered; 'zcdp' is for all mechanisms.",
+            help="The conversion from (ε, δ) to ρ. 'gdp', the default, needs the least noise, and "
+            "serves the mechanisms one-shot and layered; 'zcdp' serves all mechanisms.",
         ),
     ] = None,
     neighbours: Annotated[
         Neighbours,
         typer.Option(
             rich_help_panel=PRIVACY,
-            help="The neighbouring relation, which is what the privacy of a record means.",
+            help="The neighbouring relation: neighbouring datasets differ in one record that is "
+            "replaced, or in one that is added or removed.",
         ),
     ] = "replace-one",
 ) -> None:
-    """Give a dataset its budget, in a new ledger or one that exists. It cannot be changed later."""
-    # What makes no sense is refused before a file is made.
+    """Give a dataset its budget, in a new or an existing ledger. It cannot be changed later."""
+    # An invalid budget is refused before the file is created.
     RhoBudget.from_epsilon(epsilon, delta, conversion or "gdp")
     with Ledger(ledger_file, create=True) as ledger:
         usual = conversion or ledger.default_conversion(dataset)
@@ -108,7 +109,7 @@ def show(
         ),
     ] = False,
 ) -> None:
-    """Show what was spent, on what, and what remains. Nothing is written."""
+    """Show what was spent, for which measurements, and what remains. Nothing is written."""
     with Ledger(ledger_file, create=False, read_only=True) as ledger:
         accounts = ledger.accounts() if dataset is None else [ledger.account(dataset)]
         names = [account.dataset for account in accounts]
@@ -151,7 +152,7 @@ def cancel(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The name of the run.")],
     dataset: DatasetOption,
 ) -> None:
-    """Cancel what is reserved for a run that will not be resumed. What it spent stays spent."""
+    """Cancel the reservation of a run that will not be resumed. What it spent stays spent."""
     with Ledger(ledger_file, create=False) as ledger:
         units = Reservation(ledger, dataset, run, "").cancel()
     console.out.print(
@@ -162,11 +163,11 @@ def cancel(
 
 
 def accounts_table(accounts: list[Account]) -> Table:
-    """What each dataset has spent, and has left."""
+    """The spent, reserved, remaining and total budget of each dataset."""
     table = _table("dataset", "terms", "", ">rho", ">epsilon", "spent")
     for account in accounts:
         budget = account.budget
-        # Whole numbers, rounded down: 100% is shown when nothing is left, and not before.
+        # Integers, rounded down: 100% is shown only when nothing remains.
         filled = account.spent * BAR_WIDTH // budget.units
         percent = account.spent * 100 // budget.units
         bar = "█" * filled + "░" * (BAR_WIDTH - filled)
@@ -187,14 +188,14 @@ def accounts_table(accounts: list[Account]) -> Table:
             amounts = (account.spent, account.reserved, account.remaining, budget.units)
         for (name, term, what, drawn), units in zip(rows, amounts, strict=True):
             rho, epsilon = units_to_rho(units), account.epsilon_of(units)
-            # What is guaranteed is rounded up, so that what is printed is true as well.
+            # The guaranteed total is rounded up, so that the printed number is guaranteed as well.
             said = [at_most(each) if what == "total" else f"{each:.6g}" for each in (rho, epsilon)]
             table.add_row(name, term, what, *said, drawn)
     return table
 
 
 def charges_table(charges: list[Charge]) -> Table:
-    """Every charge, the first one first."""
+    """All charges, the oldest first."""
     table = _table(">id", "at (UTC)", "dataset", "run", "mechanism", "measured", ">rho")
     for charge in charges:
         measured = ", ".join(charge.groups[:GROUPS_SHOWN])
@@ -213,7 +214,7 @@ def charges_table(charges: list[Charge]) -> Table:
 
 
 def _table(*headers: str) -> Table:
-    """A table; headers that start with ">" stand to the right."""
+    """A table; columns whose header starts with ">" are right-aligned."""
     table = Table(header_style="bold", box=None, pad_edge=False)
     for header in headers:
         side: Literal["left", "right"] = "right" if header.startswith(">") else "left"

@@ -14,7 +14,7 @@ from private_gsd.data.sources.postgres import is_address, refuse_addresses
 from private_gsd.workloads.specs import listed_specs
 
 # The panels of help texts, by topic.
-DATA, PRIVACY, QUESTIONS = "Data", "Privacy", "Questions"
+DATA, PRIVACY, QUERIES = "Data", "Privacy", "Queries"
 SYNTHESIS, OUTPUT = "Synthesis", "Output"
 
 TABLE = "A CSV or Parquet file, a folder, or a glob; or postgresql://…, with --query."
@@ -39,7 +39,7 @@ Query = Annotated[
     typer.Option(
         rich_help_panel=DATA,
         metavar="SELECT",
-        help="The SELECT statement whose rows are the table, on a PostgreSQL server.",
+        help="The SELECT statement whose rows are the table, for a PostgreSQL server.",
     ),
 ]
 SchemaFile = Annotated[
@@ -67,7 +67,7 @@ WorkloadNames = Annotated[
     typer.Option(
         "--workload",
         metavar="NAME",
-        rich_help_panel=QUESTIONS,
+        rich_help_panel=QUERIES,
         help="Queries of the target workload, repeatable. By default single columns, pairs or "
         f"triples, as the budget allows. {listed_specs()}.",
     ),
@@ -106,7 +106,7 @@ Json = Annotated[bool, json_option("Print one JSON document.")]
 
 
 def table_of(data: str, query: str | None) -> str | PostgresQuery:
-    """The table that DATA and --query stand for."""
+    """The source that DATA and --query give."""
     if is_address(data):
         return PostgresQuery(data, query or "")
     refuse_addresses(data)
@@ -116,7 +116,7 @@ def table_of(data: str, query: str | None) -> str | PostgresQuery:
 
 
 def dataset_of(table: str | PostgresQuery | None) -> str:
-    """The dataset's name in the ledger, where none is given: the file's, if it is one."""
+    """The default name of the dataset in the ledger: the name of the file, or "table"."""
     if not isinstance(table, str) or glob.has_magic(table):
         return "table"
     return Path(table).stem.encode("utf-8", "ignore").decode() or "table"

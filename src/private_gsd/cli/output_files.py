@@ -1,4 +1,4 @@
-"""Output files: checked before anything is spent, and written whole or not at all."""
+"""Output files: checked before anything is spent, and written completely or not at all."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class OutputFile:
     """A table or a text to be written.
 
     Attributes:
-        path: Where.
-        force: Whether a file that is there may be replaced.
-        kinds: How its name may end.
+        path: The path of the file.
+        force: Whether an existing file may be replaced.
+        kinds: The endings that the name of the file may have.
     """
 
     path: Path
@@ -40,10 +40,10 @@ class OutputFile:
     kinds: tuple[str, ...] = (".csv", ".parquet")
 
     def check(self, others: Mapping[str, Path | str | None], data: str | None = None) -> None:
-        """Refuse a path that cannot be written to, or that something else is at.
+        """Refuse a path that cannot be written to, or that another file of the command has.
 
         Args:
-            others: Files and folders that the command uses, by what they are.
+            others: Other files and folders that the command uses; the keys say what they are.
             data: The path, the folder or the glob of the table.
         """
         path = self.path
@@ -65,7 +65,7 @@ class OutputFile:
             raise self._exists()
         if not path.parent.is_dir():
             raise GsdError(f"{path}: there is no folder {path.parent}")
-        # A folder that cannot be written to is found out now, and not when all is spent.
+        # A folder that cannot be written to is found now, before anything is spent.
         probe = self._beside("probe")
         try:
             probe.touch(exist_ok=False)
@@ -74,7 +74,7 @@ class OutputFile:
             raise GsdError(f"{path}: cannot be written: {error.strerror}") from None
 
     def check_schema(self, schema: Schema) -> None:
-        """Refuse a CSV of a schema with values that a CSV cannot tell apart."""
+        """Refuse a CSV file if a CSV file cannot distinguish all values of the schema."""
         if self.path.suffix == ".csv":
             try:
                 check_spelling(schema)
@@ -101,7 +101,7 @@ class OutputFile:
     def _write(self, write: Callable[[BinaryIO], object]) -> None:
         temporary = self._beside("part")
         try:
-            with temporary.open("xb") as file:  # a file of ours, since Arrow takes UTF-8 names only
+            with temporary.open("xb") as file:  # opened here, since Arrow accepts UTF-8 names only
                 write(file)
             if self.force:
                 temporary.replace(self.path)
@@ -121,17 +121,17 @@ class OutputFile:
             return Path(data).resolve() in place.parents
         found = [data, *(glob.glob(data, recursive=True) if glob.has_magic(data) else [])]  # noqa: PTH207
         same = any(Path(each).resolve() == place for each in found)
-        # Also where the folder of the pattern is reached by a link.
+        # The folder of the pattern may be a link.
         patterns = {Path(data).absolute(), Path(data).parent.resolve() / Path(data).name}
         return same or any(fnmatch.fnmatch(str(place), str(each)) for each in patterns)
 
     def _place(self, temporary: Path) -> None:
-        """Put a file in its place, and never in that of another."""
+        """Move the file into place; an existing file is never replaced."""
         try:
             os.link(temporary, self.path)
         except FileExistsError:
             raise
-        except OSError:  # a disk without hard links
+        except OSError:  # a file system without hard links
             self.path.touch(exist_ok=False)
             temporary.replace(self.path)
 

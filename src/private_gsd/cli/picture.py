@@ -37,7 +37,7 @@ def comparison(
     Args:
         schema: The columns.
         real: For each column, the counts of its bins in the real table.
-        made: The same of the synthetic table.
+        made: For each column, the counts of its bins in the synthetic table.
     """
     down = -(-len(schema) // ACROSS)
     width, height = ACROSS * WIDTH + 2 * MARGIN, down * HEIGHT + 2 * MARGIN + 24

@@ -1,4 +1,4 @@
-"""``private-gsd plan``: what would be measured, how well, and how long it would take."""
+"""``private-gsd plan``: the measurements of a release, their noise, and the time it takes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def plan(
         str | None,
         typer.Argument(
             metavar="DATA",
-            help="The sensitive table, of which only the number of records is looked at; not "
-            "needed with --expected-records.",
+            help="The sensitive table, of which only the number of records is read; not needed "
+            "with --expected-records.",
         ),
     ] = None,
     *,
@@ -36,8 +36,8 @@ def plan(
         int | None,
         typer.Option(
             rich_help_panel=DATA,
-            help="The number of records of the table, about, from public knowledge. Needed under "
-            "add-remove, where the number is private.",
+            help="The approximate number of records of the table, from public knowledge. Needed "
+            "under add-remove, where the number is private.",
         ),
     ] = None,
     ledger: Annotated[
@@ -54,9 +54,9 @@ def plan(
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Show what would be measured, with how much noise, before anything is spent.
+    """Show what would be measured, and with how much noise. Nothing is spent.
 
-    Of the table only the number of records is looked at, and nothing with --expected-records.
+    Only the number of records of the table is read; with --expected-records, not even that.
     """
     synth = stated.synthesizer()
     with console.notes_for_warnings():
@@ -74,7 +74,7 @@ def plan(
 
 
 def show(forecast: Forecast, every: bool) -> None:
-    """The forecast, to look at."""
+    """Print the forecast."""
     workload, budget = forecast.workload, forecast.budget
 
     def say(words: str) -> None:
@@ -91,8 +91,8 @@ def show(forecast: Forecast, every: bool) -> None:
     )
     if forecast.counting:
         say(f"the number of records gets noise of {forecast.counting:,.3g} records")
-    if forecast.story:
-        say(f"{forecast.story}. Each group, if it is selected:")
+    if forecast.selection_summary:
+        say(f"{forecast.selection_summary}. Each group, if it is selected:")
     table = Table(box=None, header_style="bold", pad_edge=False)
     for header in HEADERS:
         side: Literal["left", "right"] = "left" if header == HEADERS[0] else "right"
@@ -104,8 +104,8 @@ def show(forecast: Forecast, every: bool) -> None:
     if len(ordered) > SHOWN and not every:
         say(f"... and {len(ordered) - SHOWN:,} more (--all shows them)")
     say(
-        "Errors are those of a measured share, before the projection, which makes one table of all "
-        "measurements and so takes much of the noise out."
+        "The errors are those of a measured share. The projection, which makes one table from all "
+        "measurements, then removes much of the noise."
     )
     say(
         f"The projection to {forecast.rows:,} rows takes about {forecast.seconds:,.1f} s on one "

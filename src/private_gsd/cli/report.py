@@ -1,4 +1,4 @@
-"""``private-gsd report``: a page about a release, made of the release alone."""
+"""``private-gsd report``: a page about a release, made from the release alone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def report(
         ),
     ] = False,
 ) -> None:
-    """Write the release report: a page about a release, as public as the release."""
+    """Write the release report: a page about a release, which may be published with it."""
     if output is None and not as_json:
         raise typer.BadParameter("name an --output file, or add --json")
     found = Release.load(release)

@@ -1,4 +1,4 @@
-"""``private-gsd resume``: the rest of a run that was killed."""
+"""``private-gsd resume``: resume a run that was killed."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from private_gsd.cli import console, options
-from private_gsd.cli.handover import hand_over, orderly_end
 from private_gsd.cli.options import PRIVACY, SYNTHESIS
 from private_gsd.cli.output_files import OutputFile
+from private_gsd.cli.run_output import orderly_end, write_result
 from private_gsd.runs.run_folder import RunFolder
 from private_gsd.synthesis.synthesizer import Synthesizer
 
@@ -19,9 +19,7 @@ def resume(
     folder: options.ReleaseFolder,
     data: Annotated[
         str | None,
-        typer.Argument(
-            metavar="DATA", help="The sensitive table, if it is no longer where it was."
-        ),
+        typer.Argument(metavar="DATA", help="The sensitive table, if it was moved."),
     ] = None,
     *,
     query: options.Query = None,
@@ -30,14 +28,14 @@ def resume(
         typer.Option(
             metavar="FILE",
             rich_help_panel=PRIVACY,
-            help="The ledger, if it is no longer where it was.",
+            help="The ledger, if it was moved.",
         ),
     ] = None,
     rows: Annotated[
         int | None,
         typer.Option(
             rich_help_panel=SYNTHESIS,
-            help="Another number of synthetic rows, if there are none yet.",
+            help="Another number of synthetic rows, if no rows were made yet.",
         ),
     ] = None,
     threads: options.Threads = None,
@@ -63,4 +61,4 @@ def resume(
             synth = Synthesizer.resume(
                 folder, table, ledger=ledger, rows=rows, threads=threads, progress=not quiet
             )
-        hand_over(synth.release_, folder, target, quiet, as_json)
+        write_result(synth.release_, folder, target, quiet, as_json)

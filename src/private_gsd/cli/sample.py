@@ -1,4 +1,4 @@
-"""``private-gsd sample``: rows of a release."""
+"""``private-gsd sample``: draw rows from a release."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sample(
             "-n",
             rich_help_panel=SYNTHESIS,
             min=1,
-            help="The number of synthetic rows. By default all.",
+            help="The number of rows. By default all rows of the synthetic table.",
         ),
     ] = None,
     where: Annotated[
@@ -33,7 +33,7 @@ def sample(
         typer.Option(
             metavar="CONDITION",
             rich_help_panel=SYNTHESIS,
-            help="A condition in SQL that the synthetic rows meet.",
+            help="A condition in SQL that all drawn rows satisfy.",
         ),
     ] = None,
     given: Annotated[
@@ -41,13 +41,15 @@ def sample(
         typer.Option(
             metavar="TABLE",
             rich_help_panel=SYNTHESIS,
-            help="A table of some columns, for which synthetic values of the others are made.",
+            help="A table with some of the columns; the other columns are synthesized.",
         ),
     ] = None,
     random_state: Annotated[
         int,
         typer.Option(
-            rich_help_panel=SYNTHESIS, min=0, help="The seed of drawing rows and of projecting."
+            rich_help_panel=SYNTHESIS,
+            min=0,
+            help="The seed of the sample; privacy does not depend on it.",
         ),
     ] = 0,
     threads: options.Threads = None,

@@ -25,7 +25,9 @@ app = typer.Typer(no_args_is_help=True, help="Draft, check and convert schema fi
 SchemaArgument = Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema file.")]
 OutputOption = Annotated[
     Path | None,
-    options.output_option("The file of the schema. By default the schema is printed."),
+    options.output_option(
+        "The file that the schema is written to. By default the schema is printed."
+    ),
 ]
 
 
@@ -36,7 +38,7 @@ def draft(
     query: options.Query = None,
     force: options.Force = False,
 ) -> None:
-    """Propose a schema by looking at the data. It must be replaced by public knowledge."""
+    """Draft a schema from the data. Replace its contents by public knowledge before you use it."""
     source = open_source(options.table_of(data, query))
     batches = console.with_progress(source.batches(), "drafting", source.rows)
     schema = Schema.draft_batches(batches)
@@ -56,7 +58,7 @@ def check(
     query: options.Query = None,
     on_invalid: options.WhenInvalid = "error",
 ) -> None:
-    """Check a schema file, and a table against it. Nothing of the table is shown but errors."""
+    """Check a schema file, and a table against it. Only errors in the table are shown."""
     schema = Schema.read(schema_file)
     check_rules(schema)
     encoder = Encoder(schema, on_invalid=on_invalid)
@@ -109,12 +111,12 @@ def convert(
         typer.Option(
             metavar="NAME",
             rich_help_panel=DATA,
-            help="The table, where SDV metadata describes several.",
+            help="The table, if SDV metadata describes several tables.",
         ),
     ] = None,
     force: options.Force = False,
 ) -> None:
-    """Turn another tool's schema into ours; what it lacks is marked, to be added by hand."""
+    """Convert another tool's schema. Missing facts are marked, and must be added by hand."""
     settings = {} if table is None else {"table": table}
     if table is not None:
         style = "sdv"

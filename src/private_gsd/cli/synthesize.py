@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from private_gsd.cli import console, options
-from private_gsd.cli.handover import hand_over, orderly_end
 from private_gsd.cli.options import OUTPUT, PRIVACY
 from private_gsd.cli.output_files import OutputFile
+from private_gsd.cli.run_output import orderly_end, write_result
 from private_gsd.cli.synthesizer_options import SynthesizerOptions, with_synthesizer_options
 from private_gsd.errors import NotFittedError
 
@@ -28,7 +28,7 @@ def synthesize(
         typer.Option(
             metavar="FILE",
             rich_help_panel=PRIVACY,
-            help="The ledger that is charged, which 'ledger create' has made.",
+            help="The ledger that pays for the release; 'ledger create' makes one.",
         ),
     ] = None,
     create_ledger: Annotated[
@@ -36,7 +36,8 @@ def synthesize(
         typer.Option(
             "--create-ledger",
             rich_help_panel=PRIVACY,
-            help="Create the ledger if there is none, with this budget as its total for ever.",
+            help="Create the ledger if it does not exist. The budget of this release is then the "
+            "total budget of the dataset, forever.",
         ),
     ] = False,
     dataset: options.Dataset = None,
@@ -44,7 +45,7 @@ def synthesize(
         int | None,
         typer.Option(
             rich_help_panel=PRIVACY,
-            help="A seed of the noise, for tests alone: the release is not private.",
+            help="A seed of the noise, only for tests: the release is then not private.",
         ),
     ] = None,
     output: options.OptionalTableFile = None,
@@ -53,17 +54,17 @@ def synthesize(
         typer.Option(
             metavar="FOLDER",
             rich_help_panel=OUTPUT,
-            help="The folder of the release, from which a killed run is resumed.",
+            help="The folder that the release is written to; a killed run is resumed from it.",
         ),
     ] = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Make a private synthetic table of a sensitive table."""
+    """Make a private synthetic table from a sensitive table."""
     if output is None and release is None:
         raise typer.BadParameter("name an --output file, or a --release folder, or both")
-    # Whatever is wrong with the output is found before anything is spent.
+    # Errors in the output options are found before anything is spent.
     table = options.table_of(data, query)
     target = None if output is None else OutputFile(output, force)
     if target is not None:
@@ -85,8 +86,8 @@ def synthesize(
                     insecure_noise_seed=insecure_noise_seed,
                     progress=not quiet,
                 )
-            hand_over(synth.release_, release, target, quiet, as_json)
+            write_result(synth.release_, release, target, quiet, as_json)
         except BaseException:
             with suppress(NotFittedError):
-                synth.release_.persist()  # what was paid for is not thrown away
+                synth.release_.persist()  # what was paid for is kept
             raise

@@ -1,4 +1,4 @@
-"""The options that state a synthesizer, for every command that makes one."""
+"""The options of a synthesizer, for every command that makes one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from private_gsd.cli import options
-from private_gsd.cli.options import PRIVACY, QUESTIONS, SYNTHESIS
+from private_gsd.cli.options import PRIVACY, QUERIES, SYNTHESIS
 from private_gsd.measurements.knowledge import Knowledge
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.measurements.public_counts import read_public_counts
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SynthesizerOptions:
-    """The settings of a synthesizer, as they are given on the command line."""
+    """The settings of a synthesizer, as given on the command line."""
 
     schema: options.SchemaFile
     epsilon: Annotated[
@@ -50,7 +50,7 @@ class SynthesizerOptions:
         typer.Option(
             rich_help_panel=PRIVACY,
             help="The neighbouring relation: replace-one, where the number of records is public, "
-            "or add-remove, where it is measured too.",
+            "or add-remove, where that number is measured too.",
         ),
     ] = "replace-one"
     conversion: Annotated[
@@ -65,8 +65,8 @@ class SynthesizerOptions:
         Path | None,
         typer.Option(
             metavar="FILE",
-            rich_help_panel=QUESTIONS,
-            help="A file of conditions in SQL, one a line, that the target workload counts.",
+            rich_help_panel=QUERIES,
+            help="A file of conditions in SQL, one per line, that the target workload counts.",
         ),
     ] = None
     public_counts: Annotated[
@@ -84,8 +84,8 @@ class SynthesizerOptions:
             "--derived-statistic",
             metavar="STATISTIC",
             rich_help_panel=SYNTHESIS,
-            help="A statistic to match as measured, such as 'median(age)' or 'mean(income) WHERE "
-            "age < 30'; repeatable.",
+            help="A statistic that the table matches as measured, such as 'median(age)' or "
+            "'mean(income) WHERE age < 30'; repeatable.",
         ),
     ] = None
     external_measurements: Annotated[
@@ -94,7 +94,7 @@ class SynthesizerOptions:
             "--external",
             metavar="FOLDER",
             rich_help_panel=SYNTHESIS,
-            help="A folder of measurements made elsewhere, used by their variances; repeatable.",
+            help="A folder of external measurements, weighted by their variances; repeatable.",
         ),
     ] = None
     mechanism: Annotated[
@@ -102,7 +102,7 @@ class SynthesizerOptions:
         typer.Option(
             metavar="NAME",
             rich_help_panel=SYNTHESIS,
-            help=f"How the budget is spent: {', '.join((AUTO, *MECHANISMS))}.",
+            help=f"The mechanism, which spends the budget: {', '.join((AUTO, *MECHANISMS))}.",
             autocompletion=lambda: [AUTO, *MECHANISMS],
         ),
     ] = AUTO
@@ -123,7 +123,7 @@ class SynthesizerOptions:
         float | None,
         typer.Option(
             rich_help_panel=SYNTHESIS,
-            help="The fraction of the budget with which the adaptive mechanism selects.",
+            help="The fraction of the budget that the adaptive mechanism spends on selection.",
         ),
     ] = None
     projector: Annotated[
@@ -131,8 +131,8 @@ class SynthesizerOptions:
         typer.Option(
             metavar="NAME",
             rich_help_panel=SYNTHESIS,
-            help=f"What makes the table: {', '.join(NAMES)}. Settings follow a colon, as in "
-            "rap:iterations=200.",
+            help=f"The projector, which makes the table: {', '.join(NAMES)}. Settings follow a "
+            "colon, as in rap:iterations=200.",
             autocompletion=lambda: list(NAMES),
         ),
     ] = "gsd"
@@ -170,7 +170,7 @@ class SynthesizerOptions:
         return workload_of(schema, self.workload) + conditions if self.workload else conditions
 
     def files(self) -> dict[str, Path | None]:
-        """The files that are read, by what they are."""
+        """The files that are read; the keys say what they are."""
         return {
             "the schema": self.schema,
             "the public counts": self.public_counts,

@@ -1,4 +1,4 @@
-"""Query errors: how far the exact counts of two tables are apart."""
+"""Query errors: differences between the exact counts of two tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QueryErrors:
-    """How far the counts of two tables are apart, as shares of their rows.
+    """Differences between the counts of two tables, as shares of their rows.
 
     Attributes:
         max: The largest difference.
@@ -31,13 +31,13 @@ class QueryErrors:
 
 
 def query_errors(workload: Workload, one: Any, other: Any, **options: Any) -> QueryErrors:
-    """Compare two tables on a workload. Both are read exactly: the result is as sensitive as they.
+    """Compare two tables on a workload. Without noise: the result is as sensitive as the tables.
 
     Args:
         workload: The queries.
         one: A table, or its ``ExactCounts`` of this workload.
         other: Another table, or its ``ExactCounts``.
-        options: As for ``exact_counts``.
+        options: Further arguments of ``exact_counts``.
     """
     shares = []
     for table in (one, other):
@@ -51,7 +51,7 @@ def query_errors(workload: Workload, one: Any, other: Any, **options: Any) -> Qu
 
 
 def errors_of(exact: ExactCounts, shares: NDArray[np.float64]) -> QueryErrors:
-    """How far shares are from exact counts; as sensitive as these."""
+    """The errors of shares against exact counts; the result is as sensitive as the counts."""
     return share_errors(exact.counts / exact.n_records, shares)
 
 

@@ -112,15 +112,15 @@ def _count_on_spark(
     workload: Workload, source: Source, table: SparkFrame, encoder: Encoder, progress: Progress
 ) -> ExactCounts:
     """The same, where the rows are; errors have the same words."""
-    head, counts = count_on_spark(table, source.columns, encoder, workload)
-    if head.failures:
-        raise DataError(f"{source.name}: {head.failures[0]}")
-    if head.problems:
-        raise head.problems.error(source.name)
-    if not head.rows:
+    summary, counts = count_on_spark(table, source.columns, encoder, workload)
+    if summary.failures:
+        raise DataError(f"{source.name}: {summary.failures[0]}")
+    if summary.problems:
+        raise summary.problems.error(source.name)
+    if not summary.rows:
         raise SourceError(f"{source.name}: the table has no rows")
-    progress("counting", head.rows, head.rows)
-    return ExactCounts(workload, head.rows, counts)
+    progress("counting", summary.rows, summary.rows)
+    return ExactCounts(workload, summary.rows, counts)
 
 
 def count(

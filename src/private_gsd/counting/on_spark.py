@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 BATCH_ROWS = 65_536
 # Counts in a block: what one task of the second step holds of each partition at a time.
 BLOCK = 2**18
-HEAD = -1
+SUMMARY = -1
 # The types that counts travel in, by NumPy's letters; sums may be negative.
 PACKED = "BbHhIiq"
 RESULT = "block int, data binary"
 
 
 @dataclass
-class Head:
+class PartitionSummary:
     """What a partition found besides its counts.
 
     Attributes:
@@ -57,7 +57,7 @@ class Head:
     problems: Problems = field(default_factory=Problems)
     failures: list[str] = field(default_factory=list)
 
-    def merge(self, other: Head) -> None:
+    def merge(self, other: PartitionSummary) -> None:
         """Add what another partition found."""
         self.rows += other.rows
         self.problems.merge(other.problems)
@@ -66,7 +66,7 @@ class Head:
 
 def count_on_spark(
     table: SparkFrame, columns: Sequence[str], encoder: Encoder, workload: Workload
-) -> tuple[Head, NDArray[np.int64]]:
+) -> tuple[PartitionSummary, NDArray[np.int64]]:
     """Count the rows of a Spark frame for every query of a workload, where they are.
 
     Args:
@@ -82,37 +82,37 @@ def count_on_spark(
         names = [f"c{number}" for number in range(len(columns))]
         frame = table.frame.select(*map(quoted, columns)).toDF(*names)
         partial = frame.mapInArrow(lambda batches: count_partition(job, batches), RESULT)
-        # The blocks of all partitions meet by their number, the heads among them.
+        # The blocks of all partitions meet by their number, the summaries among them.
         met = partial.repartition(min(blocks + 1, 64), "block")
         total = met.mapInArrow(add_blocks, RESULT).toArrow()
-    head = Head()
+    summary = PartitionSummary()
     counts = np.zeros(workload.size, dtype=np.int64)
     for number, data in zip(total["block"].to_pylist(), total["data"], strict=True):
-        if number == HEAD:
-            head.merge(pickle.loads(data.as_buffer()))
+        if number == SUMMARY:
+            summary.merge(pickle.loads(data.as_buffer()))
         else:
             part = _unpacked(data.as_buffer())
             counts[number * BLOCK : number * BLOCK + len(part)] += part
-    return head, counts
+    return summary, counts
 
 
 def count_partition(job: bytes, batches: Batches) -> Batches:
-    """One partition: its counts in blocks, and a head."""
+    """One partition: its counts in blocks, and a summary."""
     encoder, workload, columns = _job(job)
-    head = Head()
+    summary = PartitionSummary()
     running = RunningCounts(workload)
     try:
         for batch in batches:
             named = pa.RecordBatch.from_arrays(batch.columns, names=list(columns))
             for piece in slices(_local(named, encoder), BATCH_ROWS):
-                matrix = encoder.encode_into(piece, head.problems)
-                head.rows += piece.num_rows
-                if not head.problems:
+                matrix = encoder.encode_into(piece, summary.problems)
+                summary.rows += piece.num_rows
+                if not summary.problems:
                     running.add(matrix)
     except DataError as error:
-        head.failures.append(str(error))
-    yield _row(HEAD, pickle.dumps(head))
-    if head.rows and not head.problems and not head.failures:
+        summary.failures.append(str(error))
+    yield _row(SUMMARY, pickle.dumps(summary))
+    if summary.rows and not summary.problems and not summary.failures:
         counts = running.finish()
         for number, start in enumerate(range(0, len(counts), BLOCK)):
             block = counts[start : start + BLOCK]
@@ -122,18 +122,18 @@ def count_partition(job: bytes, batches: Batches) -> Batches:
 
 def add_blocks(batches: Batches) -> Batches:
     """Add up the blocks with the same number that met in one place."""
-    head = Head()
+    summary = PartitionSummary()
     sums: dict[int, NDArray[np.int64]] = {}
     for batch in batches:
         for number, data in zip(batch["block"].to_pylist(), batch["data"], strict=True):
-            if number == HEAD:
-                head.merge(pickle.loads(data.as_buffer()))
+            if number == SUMMARY:
+                summary.merge(pickle.loads(data.as_buffer()))
             elif number in sums:
                 sums[number] += _unpacked(data.as_buffer())
             else:
                 sums[number] = _unpacked(data.as_buffer())
-    if head.rows or head.problems or head.failures:
-        yield _row(HEAD, pickle.dumps(head))
+    if summary.rows or summary.problems or summary.failures:
+        yield _row(SUMMARY, pickle.dumps(summary))
     for number, block in sums.items():
         yield _row(number, _packed(block))
 

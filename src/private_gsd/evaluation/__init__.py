@@ -1,4 +1,4 @@
-"""Evaluation: how good a synthetic table is. Most of it reads the sensitive data, and says so."""
+"""Evaluation: how good a synthetic table is. Evaluations read the sensitive data, and say so."""
 
 from private_gsd.evaluation.evaluate import evaluate
 from private_gsd.evaluation.report.evaluation_report import evaluation_page

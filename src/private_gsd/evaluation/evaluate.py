@@ -1,4 +1,4 @@
-"""Evaluate: a synthetic table against the real one. It reads the sensitive data."""
+"""Evaluate: compare a synthetic table with the real table. It reads the sensitive data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 SAMPLE = 50_000
 TEST_SHARE = 0.2
-# The most queries that are compared where no workload is given.
+# Most queries of pairs that are compared where no workload is given.
 QUERIES = 2_000_000
 
 
@@ -51,7 +51,7 @@ def evaluate(
     random_state: int = 0,
     progress: bool | Progress = False,
 ) -> Evaluation:
-    """Compare a synthetic table with the real one. The result is confidential.
+    """Compare a synthetic table with the real table. The result is confidential.
 
     Args:
         synthetic: A release, or any synthetic table that ``open_source`` takes.
@@ -63,10 +63,10 @@ def evaluate(
             and attacks need them for comparison.
         targets: The columns that models predict and attacks guess. By default a few columns with
             few classes.
-        on_invalid: What to do with values outside the schema, "error" or "coerce". By default what
-            the release did.
-        sample: The largest number of rows of a table that is sampled for everything but exact
-            counts, nulls and broken rules.
+        on_invalid: What to do with values outside the schema, "error" or "coerce". By default as
+            in the release.
+        sample: The largest number of rows of each table that are compared. Larger tables are
+            sampled. Counts, nulls and broken rules are always exact, over all rows.
         random_state: The seed of sampling and training.
         progress: True for a bar in terminals and notebooks, or a function of (what, done, total).
     """
@@ -181,7 +181,7 @@ def _compare(
 
 
 def _schema(given: Schema | None, release: Release | None) -> Schema:
-    """The schema of the release, or the given one."""
+    """The schema of the release; without a release, the given schema."""
     if release is not None:
         schema = release.schema
         if given is not None and given != schema:
@@ -222,7 +222,7 @@ def _learn(
     seed: int,
     report: Progress,
 ) -> list[PredictionTask]:
-    """Train models, and test them on the held-out rows, or else on a fifth of the real rows."""
+    """Train models, and test them on the held-out rows, or on a fifth of the real rows."""
     if holdout is None:
         order = np.random.default_rng(seed).permutation(len(real))
         cut = round(TEST_SHARE * len(real))

@@ -37,7 +37,7 @@ SUMMARY = (
     "largest share of rows that break a rule",
     "membership attack, AUC",
 )
-# How the numbers of a metric are written; all others have three digits.
+# The formats of some metrics; all others have three digits after the point.
 FORMATS = {
     "mean query error": ".3%",
     "RMS query error": ".3%",
@@ -78,7 +78,7 @@ class Figure(NamedTuple):
         metric: The name of the metric.
         of: The column, pair of columns, query group, target or rule; empty for the whole table.
         value: The value for the synthetic table.
-        reference: The value for the real data, or of a perfect synthetic table, where there is one.
+        reference: The value for the real data or for a perfect synthetic table, where there is one.
         low: The lower end of the 95 % interval, where there is one.
         high: The upper end of the 95 % interval, where there is one.
     """
@@ -103,7 +103,7 @@ class Figure(NamedTuple):
 
 
 def table_of_figures(figures: Iterable[Figure]) -> pa.Table:
-    """Figures as a table, with a row for each."""
+    """Figures as a table, with one row per figure."""
     columns = zip(*figures, strict=True)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)]
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
@@ -161,7 +161,7 @@ def whole_table_figures(
 
 
 def prediction_figures(tasks: Sequence[PredictionTask]) -> Iterator[Figure]:
-    """The scores of models trained on synthetic rows; those trained on real rows for reference."""
+    """The scores of models trained on synthetic rows; the reference is trained on real rows."""
     for task in tasks:
         for model in MODELS:
             synthetic, real = (task.score(rows, model) for rows in ("synthetic", "real"))
@@ -183,7 +183,7 @@ def rule_figures(rules: Sequence[tuple[str, float, float]]) -> Iterator[Figure]:
 
 
 def attack_figures(attacks: Attacks | None) -> Iterator[Figure]:
-    """The results of the attacks; those on held-out rows for reference."""
+    """The results of the attacks; the reference is the result on held-out rows."""
     if attacks is None:
         return
 

@@ -1,4 +1,4 @@
-"""The result of an evaluation: every figure, as values, as a table and as JSON; confidential."""
+"""The result of an evaluation (confidential): its figures as values, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
 
 ALARM = "NOT FOR PUBLICATION: this evaluation was made from the real, sensitive data."
-# JSON documents hold at most so many query groups, those with the largest errors.
+# Most query groups in a JSON document; those with the largest errors are included.
 GROUPS = 10_000
 
 
@@ -61,7 +61,7 @@ class RowCounts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A synthetic table compared with the real one. It holds figures of the sensitive data.
+    """The comparison of a synthetic table with the real table. It holds sensitive figures.
 
     ``figures`` has all numbers in one table; ``write_report`` writes the confidential report.
 
@@ -73,11 +73,11 @@ class Evaluation:
         errors: The errors of the answers to the workload.
         kmarginals: NIST's k-marginal scores, for pairs and triples of columns.
         propensity: How well models tell the tables apart; None with too few rows.
-        tasks: What models learn from the synthetic table.
+        tasks: The scores of models that are trained on the synthetic table.
         attacks: The results of simple attacks; None with too few rows.
         rules: Each rule of the schema, and the shares of real and synthetic rows that break it.
         privacy: The privacy record of the release; None for a table without a release.
-        name: The name of what was evaluated.
+        name: The name of the release, or "synthetic table".
         random_state: The seed of sampling and training.
     """
 
@@ -100,10 +100,10 @@ class Evaluation:
 
     @cached_property
     def figures(self) -> pa.Table:
-        """Every figure as a number: a table with a row for each.
+        """Every figure as a number: a table with one row per figure.
 
         Its columns are ``metric``; ``of``, the column, pair of columns, query group, target or rule
-        (empty for the whole table); ``value``; ``reference``, the value for the real data or of a
+        (empty for the whole table); ``value``; ``reference``, the value for the real data or for a
         perfect synthetic table, where there is one; and the 95 % interval from ``low`` to ``high``,
         where there is one.
         """
@@ -165,7 +165,7 @@ class Evaluation:
 
 
 def _plain(value: Any) -> Any:
-    """Anything of an evaluation as JSON values."""
+    """A value of an evaluation as JSON values."""
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if hasattr(value, "_asdict"):

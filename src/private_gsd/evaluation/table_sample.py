@@ -1,6 +1,7 @@
-"""Table samples: a table read once, in batches; exact counts of all rows, and a sample of them.
+"""Table samples: exact counts over all rows of a table, and a random sample of its rows.
 
-Memory is bounded by the sample and the queries, whatever the size of the table.
+The table is read once, in batches. Memory depends on the sample and the queries, not on the size of
+the table.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ BATCH_ROWS = 65_536
 
 @dataclass(frozen=True, eq=False)
 class TableSample:
-    """What an evaluation needs of a table. It is as sensitive as the table.
+    """The part of a table that an evaluation needs. It is as sensitive as the table.
 
     Attributes:
         sample: Encoded rows: all rows of the table, or a random sample of them.

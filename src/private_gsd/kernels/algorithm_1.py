@@ -1,7 +1,7 @@
 """Algorithm 1 of the paper, on edits instead of copies of tables.
 
-The best table is stored itself. The other elites are stored as edits of it, and a candidate is one
-edit or a few.
+The best table is stored in full. The other elites are stored as edits of the best table, and a
+candidate is one edit of it, or a few.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class Offspring(NamedTuple):
     old: Any
     """For each edit of one candidate, the value that it replaced."""
     chosen: Any
-    """For each place among the next elites, who gets it and its list; whether a list is in use."""
+    """Three rows: for each place among the next elites, the one selected and the number of its list
+    of edits; for each list, whether it is in use."""
     kept: Any
     """The losses of the next elites."""
     history: Any
@@ -134,7 +135,7 @@ def _propose(problem, state, elites, offspring, mutations, stream):  # type: ign
 def _make(problem, state, offspring, number, workspace):  # type: ignore[no-untyped-def]
     """Turn the best table into a candidate; returns the change of the loss.
 
-    An edit that breaks a rule is not made, and the change is infinite then.
+    An edit that breaks a rule is not made; the change of the loss is then infinite.
     """
     delta = 0.0
     for edit in range(offspring.rates[number]):
@@ -184,9 +185,10 @@ def _evaluate(problem, state, elites, offspring, workspace):  # type: ignore[no-
 
 @inlined
 def _select(elites, offspring):  # type: ignore[no-untyped-def]
-    """Select the next elites, best first: an elite's number, or their number plus a candidate's.
+    """Select the next elites, best first.
 
-    With equal losses elites come before candidates, and earlier ones before later ones.
+    An elite is denoted by its number, a candidate by its number plus the number of elites. Among
+    equal losses, elites come before candidates, and earlier ones before later ones.
     """
     size = elites.losses.size
     chosen = offspring.chosen[0]

@@ -1,6 +1,6 @@
 """Barrier: threads wait for each other within a kernel, every few hundred rows.
 
-The barriers of Python take a tenth of a millisecond, in which a thread scores ten thousand edits.
+A barrier of Python takes a tenth of a millisecond. A thread scores ten thousand edits in that time.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _look(typing_context, counters, which):  # type: ignore[no-untyped-def]  # n
 
 @inlined
 def claim(counters, block):  # type: ignore[no-untyped-def]
-    """The number of the next piece of a block that no thread has taken: 0, then 1, then 2."""
+    """Take the next piece of a block; returns its number: 0, then 1, then 2."""
     return _add(counters, block + 1)
 
 

@@ -14,7 +14,7 @@ from private_gsd.kernels.edits import apply_edit, delta_edit, is_allowed, load_r
 
 @kernel
 def score_edits(problem, state, rows, column, candidates, deltas, workspace):  # type: ignore[no-untyped-def]
-    """The change of the loss by each candidate value of one column of some rows; written."""
+    """Compute the change of the loss by each candidate value of one column of some rows."""
     for place in range(rows.size):
         load_row(problem, state, rows[place], column, workspace)
         for candidate in range(candidates.shape[1]):
@@ -29,7 +29,7 @@ def score_edits(problem, state, rows, column, candidates, deltas, workspace):  #
 
 @kernel
 def commit(problem, state, rows, column, candidates, answers, answered, queries, workspace):  # type: ignore[no-untyped-def]
-    """Make edits of one column of different rows in turn, each if it lowers the loss then.
+    """Make edits of one column, row by row; an edit is skipped unless it lowers the loss.
 
     Args:
         problem: The constant part of the search.

@@ -1,11 +1,11 @@
-"""Caching: compiled kernels on disk, such that a damaged file or a full disk breaks no run.
+"""Caching: compiled kernels on disk. A damaged file or a full disk never breaks a run.
 
 An entry is one file: a digest, and a pickle of the machine code. The digest covers the pickle, the
 sources and all versions, and is checked before anything is unpickled or loaded: an entry that is
 incomplete, altered or of another version is ignored, and the kernel is compiled again. An entry
 that cannot be read or written for another reason (a full disk, a missing permission) is ignored as
-well. A digest is no signature: whoever may write to these folders may run code as the user, as with
-Python's own ``__pycache__``.
+well. A digest is not a signature: anyone who can write to these folders can run code as the user,
+as with Python's own ``__pycache__``.
 
 Entries are read from all of these folders, and written to the first that is writable: the folder
 that ``NUMBA_CACHE_DIR`` names, ``__pycache__`` beside the source, and the user's cache folder.
@@ -68,7 +68,7 @@ class KernelCache(NullCache):
         target_context.refresh()
         key = sig, target_context.codegen().magic_tuple()
         for folder in self._folders():
-            # Whatever is wrong with an entry, the kernel can be compiled again.
+            # If an entry is unusable for any reason, the kernel is compiled again.
             with suppress(Exception):
                 content = _read(folder / self._file(key))
                 if content[:SIZE] == self._digest(content[SIZE:]):

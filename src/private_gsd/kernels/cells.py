@@ -1,7 +1,7 @@
 """Cells: the values that a cell of the table may hold, and the atoms of these values.
 
 The atoms of a column are its categories, or the segments between all of its cut points, and its
-null as the last one. Values in one atom are the same to tables and conjunctions.
+null as the last one. Marginal tables and conjunctions do not distinguish the values of one atom.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ class Columns(NamedTuple):
     """
 
     starts: Any
-    """Where each column's atoms begin; one more than columns."""
+    """Where each column's atoms begin; columns + 1 entries."""
     firsts: Any
-    """For each atom, its first step; more than the last where it holds no value."""
+    """For each atom, its first step; greater than its last step if the atom holds no value."""
     lasts: Any
     """For each atom, its last step."""
     base_scores: Any
-    """For each atom, its score before any query: 0, or minus infinity where it holds no value."""
+    """For each atom, its score before any query: 0, or minus infinity if it holds no value."""
     denominators: Any
-    """For each column, steps to one; 0 for none."""
+    """For each column, the number of steps per 1; 0 without a grid."""
     nulls: Any
     """For each column, the atom of its null, or -1."""
     ends: Any
@@ -40,7 +40,7 @@ class Columns(NamedTuple):
     cuts: Any
     """The cut points of all columns, in order; none for a column of categories."""
     cut_starts: Any
-    """Where each column's cut points begin; one more than columns."""
+    """Where each column's cut points begin; columns + 1 entries."""
     discrete: Any
     """For each column, whether it holds categories."""
 
@@ -145,7 +145,7 @@ def draw_rows(columns, values, seed, generation, rows, column, shares, out):  # 
         generation: The number of the draw.
         rows: The rows.
         column: The column.
-        shares: The share of candidates that are values of other rows.
+        shares: The fraction of candidates that are values of other rows.
         out: The candidates, by row and candidate; written.
     """
     stream = np.empty(1, dtype=np.uint64)

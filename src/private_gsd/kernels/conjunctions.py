@@ -14,7 +14,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from private_gsd.kernels.compiling import inlined, kernel
-from private_gsd.kernels.steps import add_steps, clear_steps
+from private_gsd.kernels.range_gains import add_steps, clear_steps
 
 BLOCK_ROWS = 1024
 WORDS = BLOCK_ROWS // 64
@@ -39,13 +39,13 @@ def count_conjunctions(  # type: ignore[no-untyped-def]
         discrete: The columns of ``values`` that hold categories.
         numeric: The columns of ``values`` that thresholds are on.
         sizes: For each discrete column, the number of atoms of the columns before it, with that of
-            the null as each column's last; one more than columns.
+            the null as each column's last; columns + 1 entries.
         category: For each query, its category: ``sizes`` of the column plus the atom.
         columns: For each query and condition, the numeric column, by position in ``numeric``.
         thresholds: For each numeric column, all its thresholds in order, one column after the
             other.
         places: For each query and condition, the place of its threshold in ``thresholds``.
-        starts: Where each numeric column begins in ``thresholds``; one more than columns.
+        starts: Where each numeric column begins in ``thresholds``; columns + 1 entries.
         counts: The count of each query; added to.
     """
     rows = values.shape[0]
@@ -108,24 +108,24 @@ def count_conjunctions(  # type: ignore[no-untyped-def]
 class Conditions(NamedTuple):
     """Conjunctions as edits use them: each condition is a range of one column's atoms.
 
-    An entry is a column within a conjunction. The others of an entry are the other conditions,
+    An entry is a column within a conjunction. ``others`` holds the other conditions of the entry,
     padded with conditions that are always satisfied.
     """
 
     starts: Any
-    """Where each column's entries begin; one more than columns."""
+    """Where each column's entries begin; columns + 1 entries."""
     queries: Any
     """For each entry, the query."""
     lows: Any
     """For each entry, the first atom that satisfies its condition."""
     highs: Any
-    """For each entry, the first atom after those that do."""
+    """For each entry, the first atom after those that satisfy its condition."""
     others: Any
     """For each entry, the columns of the other conditions."""
     other_lows: Any
     """For each entry and other condition, the first atom that satisfies it."""
     other_highs: Any
-    """For each entry and other condition, the first atom after those that do."""
+    """For each entry and other condition, the first atom after those that satisfy it."""
     first: Any
     """For each entry, whether it is the first of its conjunction."""
 
@@ -152,7 +152,7 @@ def score_conjunctions(conditions, weights, targets, counts, atoms, column, size
         atoms: The atoms of the row.
         column: The column.
         size: The number of atoms of the column.
-        steps: Workspace for one more number than atoms.
+        steps: Workspace; atoms + 1 entries.
         scores: The score of each atom; added to.
     """
     begin, end = conditions.starts[column], conditions.starts[column + 1]
@@ -188,7 +188,7 @@ def count_conjunctions_of(conditions, atoms, counts):  # type: ignore[no-untyped
 
 @inlined
 def _edit(conditions, weights, targets, counts, atoms, column, atom, make):  # type: ignore[no-untyped-def]
-    """The change of the loss with another atom in a column; counted if ``make`` is true."""
+    """The change of the loss with another atom in a column; if ``make``, counts are updated."""
     delta = 0.0
     current = atoms[column]
     for entry in range(conditions.starts[column], conditions.starts[column + 1]):

@@ -2,7 +2,7 @@
 
 Rows come in random order, and for every column all of its atoms are scored at once, so that an edit
 costs a few nanoseconds. The loss never rises: the effect of each edit is computed exactly as it is
-made, and the edit is taken back unless the loss fell.
+made, and the edit is reversed unless the loss fell.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _best_candidate(problem, state, row, column, size, workspace):  # type: igno
     prepare_halfspaces(
         problem.directions,
         problem.columns.discrete,
-        state.pulls,
+        state.halfspace_gains,
         state.values[row],
         state.atoms[row],
         column,

@@ -1,7 +1,7 @@
 """Edits: the effect of replacing one value of one row on the queries of all families.
 
 The scores of all values of a column are computed at once, up to rounding. The effect of the chosen
-edit on the loss is then computed exactly, from whole counts.
+edit on the loss is then computed exactly, from integer counts.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from private_gsd.kernels.predicates import (
     score_clauses,
 )
 from private_gsd.kernels.programs import Clauses
-from private_gsd.kernels.rules import Rules, bar_atoms, keeps, ruled_by_number
+from private_gsd.kernels.rules import Rules, forbid_atoms, keeps, ruled_by_number
 from private_gsd.kernels.sums import Parts, count_sums_of, edit_sums, is_summed
 
 
@@ -62,7 +62,7 @@ class Problem(NamedTuple):
     free: Any
     """The columns that may change."""
     movable: int
-    """The number of rows that may change, the first ones; all, if there are fewer."""
+    """The first ``movable`` rows may change; all rows, if the table has fewer."""
     weights: Any
     """The weight of each query."""
 
@@ -80,7 +80,7 @@ class State(NamedTuple):
     """For each query, the number of rows that satisfy it."""
     residuals: Any
     """For the tables, weighted target minus weighted count, in all orders."""
-    pulls: Any
+    halfspace_gains: Any
     """For each halfspace, the gain of one more row in it."""
 
 
@@ -98,7 +98,7 @@ class Workspace(NamedTuple):
     scores: Any
     """A score for each atom of the column with the most atoms."""
     steps: Any
-    """A step for each of these atoms, and one more."""
+    """A step for each of these atoms, and one more; see ``range_gains``."""
     slacks: Any
     """The slack of each direction."""
     gains: Any
@@ -106,9 +106,9 @@ class Workspace(NamedTuple):
     candidates: Any
     """Candidate values, and their atoms."""
     met: Any
-    """Whether the row satisfies each predicate."""
+    """For each predicate, whether the row satisfies it."""
     numbers: Any
-    """Numbers of the program of a comparison."""
+    """The numbers on the stack of a comparison's program."""
     clause_gains: Any
     """The gain of each entry of the predicates."""
     lines: Any
@@ -202,7 +202,7 @@ def score_atoms(problem, state, row, column, workspace):  # type: ignore[no-unty
         workspace.steps,
         workspace.scores,
     )
-    bar_atoms(
+    forbid_atoms(
         problem.rules,
         state.values[row],
         state.atoms[row],
@@ -322,7 +322,7 @@ def apply_edit(problem, state, row, column, value, atom, workspace):  # type: ig
         problem.weights,
         state.targets,
         state.counts,
-        state.pulls,
+        state.halfspace_gains,
         workspace.products,
         workspace.trial,
     )

@@ -1,7 +1,7 @@
 """Changes of several values at once: exchanges between two rows, and linked columns of one row.
 
-They find improvements that no single edit finds. The loss never rises: each change is made, and
-taken back unless the loss fell.
+Such changes find improvements that no single edit finds. The loss never rises: each change is made,
+and reversed unless the loss fell.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def swap(problem, state, rows, first, seed, generation, tries, workspace):  # ty
 
 
 @kernel
-def relink(problem, state, rows, first, seed, generation, tries, workspace):  # type: ignore[no-untyped-def]
-    """Change several columns of a row at once that rules link, where that lowers the loss.
+def change_linked_columns(problem, state, rows, first, seed, generation, tries, workspace):  # type: ignore[no-untyped-def]
+    """Change several columns that rules link, at once in one row, where that lowers the loss.
 
     A row in which every single edit breaks a rule can change in no other way.
 

@@ -1,8 +1,8 @@
 """Gibbs sweeps: each value is redrawn from its distribution given all others.
 
-Where the coordinate search takes the best alternative, a Gibbs sweep draws one, with a probability
-that grows with the gain. Tables come up in proportion to their probability, and their answers can
-be averaged.
+The coordinate search takes the best alternative. A Gibbs sweep draws an alternative instead, with a
+probability that grows with the gain. Tables thus occur in proportion to their probability, and
+their answers can be averaged.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class ChowLiuForest(NamedTuple):
     """A Chow–Liu forest: neighbouring columns, and the log-lifts of their atoms."""
 
     starts: Any
-    """The start of each column's neighbours; one more than columns."""
+    """Where each column's neighbours begin; columns + 1 entries."""
     neighbours: Any
     """The neighbouring columns."""
     places: Any
-    """For each neighbour, the start of its log-lifts."""
+    """For each neighbour, where its log-lifts begin."""
     log_lifts: Any
     """For each neighbour, its atoms and the atoms of the column: the logarithm of the frequency of
     both atoms in a row, divided by its value if the columns were independent."""

@@ -26,7 +26,7 @@ def count_halfspaces(  # type: ignore[no-untyped-def]
     Args:
         categories: For each row and discrete column, the dimension of the one-hot encoding.
         dimensions: For each row and numeric column, the dimension of its number or of its null.
-        units: For each row and numeric column, the number on [0, 1], or 1 for a null.
+        units: For each row and numeric column, the number scaled to [0, 1], or 1 for a null.
         coefficients: For each dimension, the coefficient of each query of the block.
         thresholds: For each query of the block.
         counts: For each query of the block; added to.
@@ -78,7 +78,7 @@ class Directions(NamedTuple):
     order: Any
     """The columns in the order in which they are summed: discrete ones first."""
     begins: Any
-    """For each column, its first dimension; a number's null has the next one."""
+    """For each column, its first dimension; the null of a numeric column has the next dimension."""
     lows: Any
     """For each column, its lower bound."""
     spans: Any
@@ -87,7 +87,7 @@ class Directions(NamedTuple):
 
 @inlined
 def _term(directions, discrete, column, value, atom):  # type: ignore[no-untyped-def]
-    """The dimension of a value, and its number there."""
+    """The dimension of a value in the one-hot encoding, and its coordinate there."""
     begin = directions.begins[column]
     if discrete:
         return begin + atom, np.float32(1)
@@ -134,20 +134,21 @@ def count_halfspaces_of(directions, products, counts):  # type: ignore[no-untype
 
 @inlined
 def prepare_halfspaces(  # type: ignore[no-untyped-def]
-    directions, discrete, pulls, values, atoms, column, products, slacks, gains
+    directions, discrete, halfspace_gains, values, atoms, column, products, slacks, gains
 ):
     """The slack that each halfspace leaves to a column of a row, and the gain of being inside.
 
     Args:
         directions: The halfspaces.
         discrete: For each column, whether it holds categories.
-        pulls: For each halfspace, the gain of one more row in it.
+        halfspace_gains: For each halfspace, the gain of one more row in it.
         values: The row.
         atoms: The row's atoms.
         column: The column.
         products: The row's products.
-        slacks: For each halfspace, the most that the column may add; written.
-        gains: For each halfspace, the gain of a row in it, after taking this one out; written.
+        slacks: For each halfspace, the largest product of the column that keeps the row inside;
+            written.
+        gains: For each halfspace, the gain of a row in it, after taking this row out; written.
     """
     dimension, unit = _term(directions, discrete[column], column, values[column], atoms[column])
     coefficients = directions.coefficients[dimension]
@@ -155,7 +156,7 @@ def prepare_halfspaces(  # type: ignore[no-untyped-def]
         product, threshold = products[place], directions.thresholds[place]
         slacks[place] = threshold - (product - coefficients[place] * unit)
         here = directions.weights[place] if product <= threshold else np.float32(0)
-        gains[place] = pulls[place] + 2 * here
+        gains[place] = halfspace_gains[place] + 2 * here
 
 
 @reordered
@@ -204,21 +205,21 @@ def delta_halfspaces(  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _pull(weight, target, count):  # type: ignore[no-untyped-def]
+def _gain_of_one_more(weight, target, count):  # type: ignore[no-untyped-def]
     """The gain of one more row, clipped to a range that sums of float32 can hold."""
     return np.float32(min(max(weight * (2 * (target - count) - 1), -1e30), 1e30))
 
 
 @kernel
-def fill_pulls(queries, weights, targets, counts, pulls):  # type: ignore[no-untyped-def]
-    """Compute all pulls from the counts."""
+def fill_halfspace_gains(queries, weights, targets, counts, halfspace_gains):  # type: ignore[no-untyped-def]
+    """Compute the gain of one more row in each halfspace, from the counts."""
     for place in range(queries.size):
         query = queries[place]
-        pulls[place] = _pull(weights[query], targets[query], counts[query])
+        halfspace_gains[place] = _gain_of_one_more(weights[query], targets[query], counts[query])
 
 
 @inlined
-def apply_halfspaces(directions, weights, targets, counts, pulls, old, new):  # type: ignore[no-untyped-def]
+def apply_halfspaces(directions, weights, targets, counts, halfspace_gains, old, new):  # type: ignore[no-untyped-def]
     """Update the counts to the products that ``delta_halfspaces`` wrote to ``new``."""
     for place in range(np.uint64(old.size)):
         threshold = directions.thresholds[place]
@@ -226,5 +227,7 @@ def apply_halfspaces(directions, weights, targets, counts, pulls, old, new):  # 
         if change != 0:
             query = np.uint64(directions.queries[place])
             counts[query] += change
-            pulls[place] = _pull(weights[query], targets[query], counts[query])
+            halfspace_gains[place] = _gain_of_one_more(
+                weights[query], targets[query], counts[query]
+            )
         old[place] = new[place]

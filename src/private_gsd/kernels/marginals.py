@@ -24,7 +24,7 @@ def count_tables(atoms, columns, strides, starts, offsets, counts):  # type: ign
         atoms: The atom of each column and row.
         columns: The columns of all tables, one table after the other.
         strides: For each of these columns, the stride of its atoms in the table.
-        starts: Where each table begins in ``columns`` and ``strides``; one more than tables.
+        starts: Where each table begins in ``columns`` and ``strides``; tables + 1 entries.
         offsets: Where each table begins in ``counts``.
         counts: The cells of all tables; added to.
     """
@@ -56,20 +56,20 @@ LANES = 8
 class MarginalTables(NamedTuple):
     """Tables over features as edits use them.
 
-    An entry is a feature within a table. The others of an entry are the table's other features,
+    An entry is a feature within a table. ``others`` holds the other features of that table,
     padded with a feature whose cell is always 0.
     """
 
     feature_starts: Any
-    """Where each column's features begin; one more than columns."""
+    """Where each column's features begin; columns + 1 entries."""
     atom_cells: Any
     """For each feature and atom, the cell, or -1."""
     atom_starts: Any
     """Where each feature begins in ``atom_cells``."""
     slots: Any
-    """Where each feature's sums begin, padded to whole lanes; one more than features."""
+    """Where each feature's sums begin, padded to whole lanes; features + 1 entries."""
     entry_starts: Any
-    """Where each feature's entries begin; one more than features."""
+    """Where each feature's entries begin; features + 1 entries."""
     weights: Any
     """For each entry, the weight of its table."""
     weight_sums: Any
@@ -105,11 +105,11 @@ def fill_residuals(sources, weights, targets, counts, residuals):  # type: ignor
     """Compute all residuals from the counts, clipped to a range that sums of float32 can hold."""
     for place in range(sources.size):
         query = sources[place]
-        residuals[place] = _kept(weights[query] * (targets[query] - counts[query]))
+        residuals[place] = _clipped(weights[query] * (targets[query] - counts[query]))
 
 
 @inlined
-def _kept(residual):  # type: ignore[no-untyped-def]
+def _clipped(residual):  # type: ignore[no-untyped-def]
     return np.float32(min(max(residual, -1e30), 1e30))
 
 
@@ -222,7 +222,7 @@ def count_tables_of(tables, cells, counts):  # type: ignore[no-untyped-def]
 def _edit(tables, targets, counts, residuals, cells, column, atom, make):  # type: ignore[no-untyped-def]
     """The change of the loss with another atom in a column; the edit is made if ``make`` is true.
 
-    Residuals are computed from the counts, which are whole, so that no rounding adds up.
+    Residuals are computed from integer counts, so that rounding errors do not add up.
     """
     delta = 0.0
     for feature in range(tables.feature_starts[column], tables.feature_starts[column + 1]):
@@ -253,8 +253,8 @@ def _edit(tables, targets, counts, residuals, cells, column, atom, make):  # typ
                 counts[left] -= 1
             if new >= 0:
                 counts[joined] += 1
-            left_kept = _kept(weight * left_residual)
-            joined_kept = _kept(weight * joined_residual)
+            left_clipped = _clipped(weight * left_residual)
+            joined_clipped = _clipped(weight * joined_residual)
             for order in range(tables.orders[entry]):
                 place = np.uint64(tables.order_bases[entry, order])
                 for other in range(tables.others.shape[1]):
@@ -262,9 +262,9 @@ def _edit(tables, targets, counts, residuals, cells, column, atom, make):  # typ
                     place += np.uint64(tables.order_strides[entry, order, other]) * cell
                 own = np.uint64(tables.order_own[entry, order])
                 if old >= 0:
-                    residuals[place + own * np.uint64(old)] = left_kept
+                    residuals[place + own * np.uint64(old)] = left_clipped
                 if new >= 0:
-                    residuals[place + own * np.uint64(new)] = joined_kept
+                    residuals[place + own * np.uint64(new)] = joined_clipped
         if make:
             cells[feature] = new
     return delta

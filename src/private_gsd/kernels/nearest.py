@@ -14,7 +14,7 @@ def nearest_rows(rows, others, discrete, distances, places):  # type: ignore[no-
 
     The distance of two numbers, which lie between 0 and 1, is their difference; that of two values
     of ``discrete`` columns is 0 or 1; that of a null and a value is 1. A comparison ends as soon as
-    the distance is not the least.
+    the distance reaches the smallest one found so far.
     """
     columns = rows.shape[1]
     for row in range(rows.shape[0]):

@@ -7,7 +7,7 @@ import numpy as np
 from private_gsd.kernels.cells import atom_of
 from private_gsd.kernels.compiling import inlined, kernel, optional
 from private_gsd.kernels.programs import ALL_MET, ALL_MISSED, AS_IS, compares, line_of, met_by
-from private_gsd.kernels.steps import add_steps, clear_steps
+from private_gsd.kernels.range_gains import add_steps, clear_steps
 
 
 @optional(False)
@@ -37,10 +37,11 @@ def count_clauses_of(clauses, met, counts):  # type: ignore[no-untyped-def]
 
 @inlined
 def _is_open(clauses, predicate, values, atoms, column, met, numbers):  # type: ignore[no-untyped-def]
-    """Whether another value of a column may change if a row satisfies a predicate.
+    """Whether changing this column could change the predicate's result.
 
-    The result changes at most if all leaves of the column are taken as not satisfied, where the
-    predicate is satisfied, or as satisfied, where it is not.
+    For a monotone predicate, the most that the column can do is to make all of its leaves fail,
+    where the row satisfies the predicate, or all of them hold, where it does not. The column is
+    open if that changes the result. For any other predicate, each column counts as open.
     """
     if not clauses.rising[predicate]:
         return True
@@ -69,7 +70,7 @@ def score_clauses(  # type: ignore[no-untyped-def]
         size: The number of atoms of the column.
         met: Whether the row satisfies each predicate.
         numbers: Workspace for the numbers of a program.
-        steps: Workspace for one more number than atoms.
+        steps: Workspace; atoms + 1 entries.
         scores: The score of each atom; added to.
     """
     begin, end = clauses.entry_starts[column], clauses.entry_starts[column + 1]
@@ -96,9 +97,11 @@ def score_clauses(  # type: ignore[no-untyped-def]
 
 @inlined
 def _side(clauses, predicate, values, atoms, column, numbers):  # type: ignore[no-untyped-def]
-    """1 if a row satisfies a predicate exactly if it satisfies its leaves of a column, -1 if not.
+    """How a predicate depends on its leaves of a column, given the rest of the row.
 
-    0 where the column does not matter.
+    Returns:
+        1 if the predicate holds exactly when the leaves hold, -1 if it holds exactly when they do
+        not, and 0 if the column does not matter.
     """
     side = 0
     for forced in range(2):  # a loop, since each call is inlined
@@ -164,9 +167,9 @@ def score_valued(  # type: ignore[no-untyped-def]
 def edit_clauses(  # type: ignore[no-untyped-def]
     clauses, weights, targets, counts, values, atoms, column, value, atom, met, numbers, make
 ):
-    """The change of the loss if a value of the row is replaced; counted if ``make`` is true.
+    """The change of the loss if a value of the row is replaced.
 
-    The caller changes the row itself; ``met`` is updated here.
+    If ``make`` is true, the counts and ``met`` are updated as well. The caller changes the row.
     """
     delta = 0.0
     for entry in range(clauses.entry_starts[column], clauses.entry_starts[column + 1]):
@@ -201,7 +204,7 @@ def count_clauses(clauses, columns, cuts, depth, values, counts):  # type: ignor
         clauses: The predicates.
         columns: The columns of the tests.
         cuts: The cut points of the columns.
-        depth: The largest number of numbers of a program.
+        depth: The most numbers that a program holds at once.
         values: The row matrix.
         counts: The count of each predicate; added to.
     """

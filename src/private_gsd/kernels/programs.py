@@ -25,8 +25,8 @@ class Clauses(NamedTuple):
     """Predicates as programs, and as edits use them.
 
     An entry is a column within a predicate. Where only tests depend on the column, an entry has
-    segments: runs of atoms that are the same to the predicate. Where a comparison depends on the
-    number itself, the entry is valued and has no segments.
+    segments: runs of atoms for which the result of the predicate is the same. Where a comparison
+    depends on the number itself, the entry is valued and has no segments.
     """
 
     queries: Any
@@ -41,7 +41,7 @@ class Clauses(NamedTuple):
     operators: Any
     """For each comparison, its operator."""
     number_starts: Any
-    """For each comparison, where its numbers' program begins; one more than comparisons."""
+    """For each comparison, where its program of numbers begins; comparisons + 1 entries."""
     number_codes: Any
     """For each step of numbers, its operation."""
     number_columns: Any
@@ -51,7 +51,7 @@ class Clauses(NamedTuple):
     compared: Any
     """For each comparison and column, whether the comparison depends on the column."""
     entry_starts: Any
-    """Where each column's entries begin; one more than columns."""
+    """Where each column's entries begin; columns + 1 entries."""
     entries: Any
     """For each entry, the predicate."""
     valued: Any
@@ -59,7 +59,7 @@ class Clauses(NamedTuple):
     rising: Any
     """For each predicate, whether it is monotone in its leaves."""
     segment_starts: Any
-    """Where each entry's segments begin; one more than entries."""
+    """Where each entry's segments begin; entries + 1 entries."""
     firsts: Any
     """For each segment, its first atom."""
     lasts: Any

@@ -33,16 +33,16 @@ class Rules(NamedTuple):
     clauses: Clauses
     """The rules; an entry of a column is a rule that depends on it."""
     tied: Any
-    """The columns that any rule depends on, and that may change."""
+    """The columns that may change and that at least one rule depends on."""
     block_starts: Any
-    """Where each block's columns begin; one more than blocks."""
+    """Where each block's columns begin; blocks + 1 entries."""
     block_columns: Any
-    """For each block, columns that change at the same time."""
+    """For each block, the columns that change at the same time."""
 
 
 @inlined
 def _met_all(clauses, values, atoms, column, value, atom, numbers):  # type: ignore[no-untyped-def]
-    """Whether a row with one value replaced keeps all rules of a column, or with -1 all rules."""
+    """Whether a row, with one value replaced, keeps the rules of a column; all rules for -1."""
     begin_at, end = 0, clauses.roots.size
     if column >= 0:
         begin_at, end = clauses.entry_starts[column], clauses.entry_starts[column + 1]
@@ -66,7 +66,7 @@ def ruled_by_number(rules, column):  # type: ignore[no-untyped-def]
 
 
 @optional(None)
-def bar_atoms(rules, values, atoms, column, numbers, scores):  # type: ignore[no-untyped-def]
+def forbid_atoms(rules, values, atoms, column, numbers, scores):  # type: ignore[no-untyped-def]
     """Set the scores of atoms that break a rule to minus infinity, for rules on atoms alone."""
     clauses = rules.clauses
     for entry in range(clauses.entry_starts[column], clauses.entry_starts[column + 1]):
@@ -129,17 +129,17 @@ def _fresh(rules, columns, values, atoms, column, stream, numbers):  # type: ign
 
 @optional(0.0)
 def draw_ruled(rules, columns, values, atoms, column, stream, numbers):  # type: ignore[no-untyped-def]
-    """A random value for a column that rules depend on, likely to be allowed."""
+    """A random value for a column that rules depend on; the rules probably allow it."""
     return _fresh(rules, columns, values, atoms, column, stream, numbers)
 
 
 @inlined
 def _redraw(rules, columns, values, atoms, column, stream, numbers):  # type: ignore[no-untyped-def]
-    """Redraw a column of a row within the rules, in a few attempts; whether one succeeded."""
+    """Try a few times to redraw a value within the rules; returns whether an attempt succeeded."""
     size = columns.starts[column + 1] - columns.starts[column]
     first = below(stream, size)
     for attempt in range(min(size, 16) if columns.discrete[column] else 4):
-        if columns.discrete[column]:  # codes in turn, from a random one on
+        if columns.discrete[column]:  # codes in order, from a random code on
             atom = (first + attempt) % size
             value = np.nan if atom == columns.nulls[column] else np.float64(atom)
         else:
@@ -153,11 +153,11 @@ def _redraw(rules, columns, values, atoms, column, stream, numbers):  # type: ig
 
 
 @kernel
-def scatter(rules, columns, pool, rounds, seed, number, values, numbers):  # type: ignore[no-untyped-def]
+def random_rows(rules, columns, pool, rounds, seed, number, values, numbers):  # type: ignore[no-untyped-def]
     """Fill a table with rows that keep the rules.
 
     Each row begins as a row of a pool. Then its values are redrawn in turn, each among those that
-    the rules allow beside the others.
+    the rules allow next to the row's other values.
 
     Args:
         rules: The rules.

@@ -1,8 +1,8 @@
-"""Sums of numbers over the rows that satisfy a condition, in whole steps, and the effect of edits.
+"""Sums of numbers over the rows that satisfy a condition, in whole steps; the effect of edits.
 
 A query is a sum of parts. The contribution of a row to a part is 0 unless the row satisfies the
-part's condition; else it is a constant, or a constant times the step of a column's value. All
-numbers are whole.
+part's condition; else it is a constant, or a constant times the step of a column's value. Steps,
+constants and sums are integers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Parts(NamedTuple):
     lows: Any
     """For each column, where its steps begin."""
     steps: Any
-    """For each column, steps to one."""
+    """For each column, the number of steps per 1."""
 
 
 @inlined
@@ -62,9 +62,9 @@ def count_sums_of(parts, values, atoms, numbers, counts):  # type: ignore[no-unt
 def edit_sums(  # type: ignore[no-untyped-def]
     parts, weights, targets, counts, values, atoms, column, value, atom, numbers, make
 ):
-    """The change of the loss if a value of the row is replaced; counted if ``make`` is true.
+    """The change of the loss if a value of the row is replaced.
 
-    The caller changes the row itself.
+    If ``make`` is true, the counts are updated as well. The caller changes the row itself.
     """
     clauses = parts.clauses
     delta = 0.0

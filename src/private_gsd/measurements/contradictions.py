@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
     from private_gsd.sql.expressions import Truth
 
-# More public counts than this are not compared, pair by pair.
+# The largest number of public counts that are compared in pairs.
 MAX_COMPARED = 100
 
 
@@ -23,9 +23,10 @@ MAX_COMPARED = 100
 class Contradictions:
     """Public counts, compared with each other.
 
-    What is refused is proven to be impossible: a count above that of a condition that it is part
-    of, or conditions that exclude each other, or leave no row out, and do not add up. Counts that
-    are impossible for another reason pass.
+    Counts are refused only if they are proven to be impossible: the count of a condition exceeds
+    that of a condition that it implies, or the counts of disjoint conditions exceed that of a
+    condition that contains them all, or the counts of conditions that together contain every row
+    are too small. Counts that are impossible for another reason are not detected.
 
     Attributes:
         schema: The public schema.
@@ -38,7 +39,7 @@ class Contradictions:
     truths: tuple[Truth, ...]
 
     def check(self) -> None:
-        """Refuse what no table can have, whatever its number of rows."""
+        """Refuse counts that no table can have, whatever its number of rows."""
         for place, number in enumerate(self._numbers):
             if number and self._proofs.nobody([place]):
                 raise WorkloadError(
@@ -50,7 +51,7 @@ class Contradictions:
             self._check_parts(parts, self._numbers[whole], [whole])
 
     def check_rows(self, rows: int) -> None:
-        """Refuse what no table of so many rows can have."""
+        """Refuse counts that no table with this number of rows can have."""
         self._check_parts(list(self._places), rows, [])
         for one in self._places:
             for other in range(one):
@@ -59,7 +60,13 @@ class Contradictions:
                     raise self._too_few([other, one], found, rows, [])
 
     def _check_parts(self, parts: list[int], size: int, whole: list[int]) -> None:
-        """Hold parts that exclude each other against the whole: some that each part is among."""
+        """Check that counts of disjoint conditions do not exceed that of one that contains them.
+
+        Args:
+            parts: The positions of conditions that imply the containing condition.
+            size: The count of the containing condition, or the number of rows of the table.
+            whole: The position of the containing condition; empty for the whole table.
+        """
         ordered = sorted(parts, key=lambda place: -self._numbers[place])
         seen = set()
         for first in ordered:
@@ -97,12 +104,12 @@ class Contradictions:
     ) -> WorkloadError:
         where = self._words(whole) if whole else "the table"
         return WorkloadError(
-            f"the totals contradict each other: {self._words(parts)} {what} {where}, which has "
-            f"{size:,}; correct one of them"
+            f"the public counts contradict each other: {self._words(parts)} {what} {where}, which "
+            f"has {size:,}; correct one of them"
         )
 
     def _words(self, places: list[int]) -> str:
-        """Some conditions, named."""
+        """A few of the conditions, in words."""
         names = list(self.counts)
         listed = [f"{names[place]!r:.80}" for place in places[:3]]
         listed += [f"{len(places) - 3:,} more"] if len(places) > 3 else []
@@ -122,7 +129,7 @@ class Contradictions:
 
     @cached_property
     def _within(self) -> list[list[bool]]:
-        """For each total, of which others it is proven to be a part."""
+        """For each condition, the others that it is proven to imply."""
         return [
             [one != other and self._proofs.nobody([one], [other]) for other in self._places]
             for one in self._places
@@ -130,7 +137,7 @@ class Contradictions:
 
     @cached_property
     def _apart(self) -> list[list[bool]]:
-        """For each total, which others it is proven to exclude."""
+        """For each condition, the others that it is proven to be disjoint from."""
         return [
             [one != other and self._proofs.nobody([one, other]) for other in self._places]
             for one in self._places

@@ -1,7 +1,8 @@
-"""Derived targets: medians, quantiles, means and shares that follow from what was measured.
+"""Derived statistics: medians, quantiles, means and shares that are estimated from measurements.
 
-They cost nothing: they are made of noisy answers alone. Each becomes one more target of the search,
-a sum that should be zero, with the variance that its noisy answers give it.
+Derived statistics cost no budget, since they are computed from noisy answers alone. Each statistic
+becomes one more query for the search: a sum that should be zero, with a variance that follows from
+the noisy answers.
 """
 
 from __future__ import annotations
@@ -14,10 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from private_gsd.errors import MeasurementError, WorkloadError, expect_type
-from private_gsd.measurements.marginal_estimates import Line, line_of, mask_of, tables_of
+from private_gsd.measurements.marginal_estimates import (
+    ColumnEstimate,
+    column_estimate,
+    mask_of,
+    tables_of,
+)
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.schema import Numeric
-from private_gsd.sql.expressions import TRUE, Known, both, columns_of_truth
+from private_gsd.sql.expressions import TRUE, ConstantTruth, both, columns_of_truth
 from private_gsd.sql.parsing import parse_predicate
 from private_gsd.sql.predicate_text import column_named, is_unicode
 from private_gsd.workloads import Sums, Workload
@@ -39,11 +45,11 @@ FORMS = (
     "median(COLUMN), quantile(COLUMN, P), mean(COLUMN) or share(CONDITION), and then perhaps "
     "WHERE CONDITION"
 )
-# Shares and quantiles are kept to so many parts of one, means to so many parts of a step.
+# The resolution of shares and quantiles (parts of 1), and of means (parts of a step).
 FINE = 1000
 FINER = 16
 MAX_LENGTH = 10_000
-# Fewer rows than so many standard deviations of their noise are no base for anything.
+# Groups whose noisy count is below this many standard deviations of its noise are not used.
 LEAST = 3.0
 
 
@@ -53,10 +59,10 @@ class Statistic:
 
     Attributes:
         kind: "quantile", "mean" or "share".
-        text: As the user wrote it.
-        column: The column, of a quantile or a mean.
-        level: Of a quantile.
-        event: Of a share, the condition.
+        text: The text that the user wrote.
+        column: The column of a quantile or a mean.
+        level: The level of a quantile.
+        event: The condition of a share.
         where: The condition that rows must meet; empty for none.
     """
 
@@ -100,7 +106,7 @@ class Statistic:
 
 
 def _closing(text: str, start: int) -> int:
-    """Where the parenthesis closes that was opened before; quotes are respected."""
+    """The position of the parenthesis that closes the one before ``start``, outside quotes."""
     depth, quote = 1, ""
     for place in range(start, len(text)):
         sign = text[place]
@@ -116,17 +122,17 @@ def _closing(text: str, start: int) -> int:
 
 
 def _bare(condition: str) -> str:
-    """A condition that can stand in parentheses: without a semicolon, comments ended."""
+    """A condition that can be put in parentheses: no semicolon, and a line end after a comment."""
     bare = condition.strip().rstrip(";").strip()
     return bare + "\n" if "--" in bare else bare
 
 
 def derive(measured: Measurements, statistics: Sequence[Statistic]) -> Measurements | None:
-    """The targets that statistics come to, of those that have rows enough; None if there are none.
+    """The statistics as measurements of sums; None if no statistic has enough rows.
 
     Args:
         measured: The noisy answers.
-        statistics: What to match.
+        statistics: The statistics; those with too few rows are left out.
     """
     terms = [_term(measured, each) for each in statistics]
     found = [term for term in terms if term is not None]
@@ -145,9 +151,9 @@ def derive(measured: Measurements, statistics: Sequence[Statistic]) -> Measureme
 
 
 def check_derivable(workload: Workload, statistics: Sequence[Statistic]) -> None:
-    """Refuse statistics that would not follow from what a workload measures."""
+    """Refuse statistics that cannot be estimated from the queries of a workload."""
     groups = workload.num_groups
-    # Any answers will do, as long as there are enough rows in every cell.
+    # Any answers serve, as long as every cell has enough rows.
     stand_in = Measurements(
         workload,
         np.full(workload.size, 1e6),
@@ -169,36 +175,38 @@ def _term(measured: Measurements, statistic: Statistic) -> tuple[list[Part], flo
         if base <= LEAST * deviation(0.0):
             return None
         share = min(max(inside / base, 0.0), 1.0)
-        if deviation(share) == 0:  # all of them or none, whatever the rows are
+        if deviation(share) == 0:  # the share is 0 or 1 for every table
             return None
         event = f"({statistic.event})" + (f" AND ({where})" if where else "")
         return _parts(FINE, None, event, share * FINE, where), FINE * deviation(share)
     column = expect_type(Numeric, schema[statistic.column])
-    line: Line = known
-    total = float(line.counts.sum())
-    if total <= LEAST * line.deviation(np.ones(len(line.counts))):
+    estimate: ColumnEstimate = known
+    total = float(estimate.counts.sum())
+    if total <= LEAST * estimate.deviation(np.ones(len(estimate.counts))):
         return None
     name = '"' + column.name.replace('"', '""') + '"'
     present = f"{name} IS NOT NULL" + (f" AND ({where})" if where else "")
     if statistic.kind == "quantile":
-        at, weights = line.quantile(statistic.level)
-        level = float(np.clip(weights @ line.counts / total, 0.0, 1.0))
+        at, weights = estimate.quantile(statistic.level)
+        level = float(np.clip(weights @ estimate.counts / total, 0.0, 1.0))
         below = f"{name} < {literal(column, at)}" + (f" AND ({where})" if where else "")
-        # Where in its segment a value lies is not known.
+        # The position of a value within its segment is not known.
         part = weights * (1 - weights)
-        somewhere = float((np.sqrt(part) * line.counts).sum()) / 2
-        scale = FINE * math.hypot(line.deviation(weights - level), somewhere)
+        somewhere = float((np.sqrt(part) * estimate.counts).sum()) / 2
+        scale = FINE * math.hypot(estimate.deviation(weights - level), somewhere)
         return _parts(FINE, None, below, level * FINE, present), scale
     low, high = column.bounds
-    middles = (line.middles - low) * STEPS / (high - low)
-    mean = float(np.clip(middles @ line.counts / total, 0, STEPS))
-    # Where in its segment a value lies is not known.
-    unknown = line.widths * STEPS / (high - low) / math.sqrt(12) * np.maximum(line.counts, 0)
-    scale = math.hypot(line.deviation(middles - mean), float(np.sqrt((unknown**2).sum())))
-    if line.summed is not None:
-        steps, noise = line.summed
+    middles = (estimate.middles - low) * STEPS / (high - low)
+    mean = float(np.clip(middles @ estimate.counts / total, 0, STEPS))
+    # The position of a value within its segment is not known.
+    unknown = (
+        estimate.widths * STEPS / (high - low) / math.sqrt(12) * np.maximum(estimate.counts, 0)
+    )
+    scale = math.hypot(estimate.deviation(middles - mean), float(np.sqrt((unknown**2).sum())))
+    if estimate.summed is not None:
+        steps, noise = estimate.summed
         mean = float(np.clip(steps / total, 0, STEPS))
-        scale = math.hypot(noise, mean * line.deviation(np.ones(len(line.counts))))
+        scale = math.hypot(noise, mean * estimate.deviation(np.ones(len(estimate.counts))))
     return _parts(FINER, statistic.column, where, mean * FINER, present), FINER * scale
 
 
@@ -210,9 +218,9 @@ def _parts(factor: int, column: str | None, one: str, other: float, base: str) -
 
 
 def _estimate(measured: Measurements, statistic: Statistic) -> Any:
-    """What measured tables tell of a statistic; an error where they tell nothing."""
+    """An estimate of a statistic from measured tables; an error if no table determines it."""
     schema = measured.workload.schema
-    where = parse_predicate(schema, statistic.where) if statistic.where else Known(TRUE)
+    where = parse_predicate(schema, statistic.where) if statistic.where else ConstantTruth(TRUE)
     if statistic.kind == "share":
         event = both([parse_predicate(schema, statistic.event), where])
         return _share(measured, statistic, event, where)
@@ -237,15 +245,18 @@ def _estimate(measured: Measurements, statistic: Statistic) -> Any:
         )
     column = schema.columns[position]
     if not statistic.where and not column.nullable and measured.neighbours == "replace-one":
-        # All rows are in some segment, and how many there are is public.
+        # Every row is in some segment, and the number of rows is public.
         exact = min(float(variances.min()) for _, _, variances in found) * 1e-4
         found.append(((), np.array([float(measured.n_records)]), np.array([exact])))
-        return line_of(column, found, _summed(measured, statistic), public=1)
-    return line_of(column, found, _summed(measured, statistic))
+        return column_estimate(column, found, _summed(measured, statistic), public=1)
+    return column_estimate(column, found, _summed(measured, statistic))
 
 
 def _share(measured: Measurements, statistic: Statistic, event: Truth, where: Truth) -> Any:
-    """How many rows meet the event, and the base; from the one table that knows best."""
+    """The estimated rows of the event and of the base, and the deviation of a share.
+
+    The estimate uses the one table whose base has the least variance.
+    """
     schema = measured.workload.schema
     best = None
     for features, counts, scale in tables_of(measured):
@@ -269,7 +280,7 @@ def _share(measured: Measurements, statistic: Statistic, event: Truth, where: Tr
 
 
 def _summed(measured: Measurements, statistic: Statistic) -> tuple[float, float] | None:
-    """The sum of a column, if just that was measured."""
+    """The sum of a column and its noise, if this very sum was measured."""
     wanted = Part(1, statistic.column, statistic.where)
     for each in QueryLayout.of(measured.workload.families).sums:
         if each.parts == (wanted,):

@@ -1,8 +1,8 @@
-"""Knowledge: what is known beside the measurements of a run, as more for a table to match.
+"""Knowledge: public counts, derived statistics and external measurements that a table must match.
 
-Public counts are exact and cost nothing. External measurements count by their variances. Derived
-statistics follow from what was measured, and are as private as that. The ledger does not cover
-public counts and external measurements.
+Public counts are exact and cost no budget. External measurements are weighted by their variances.
+Derived statistics are computed from the measurements, and are as private as these. The ledger does
+not cover public counts and external measurements.
 """
 
 from __future__ import annotations
@@ -24,24 +24,26 @@ from private_gsd.workloads.sums import Part
 if TYPE_CHECKING:
     from private_gsd.schema import Schema
 
-# Public counts weigh as if their noise were so much less than that of the best measurement.
+# The noise scale of public counts is that of the best measurement divided by this.
 SHARPER = 10.0
 
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """What is known beside the measurements of a run.
+    """Knowledge that a table must match in addition to the measurements of a run.
 
     >>> Knowledge(public_counts={"sex = 'F'": 1200}, derived_statistics=["median(age)"])
     Knowledge(public_counts={"sex = 'F'": 1200}, derived_statistics=('median(age)',))
 
     Attributes:
-        public_counts: Conditions in SQL, and the number of rows that meet each: exact, free, and
-            your claim that they are public.
+        public_counts: Conditions in SQL, and the number of records that meet each. The synthetic
+            table matches them, at no cost. That they are public is your claim: the privacy
+            guarantee does not cover them.
         derived_statistics: Statistics that the table is to have as measured, such as "median(age)",
             "quantile(income, 0.9)", "mean(age) WHERE sex = 'F'" or "share(married) WHERE age < 30".
             They follow from what is measured and cost nothing.
-        external_measurements: Measurements made elsewhere, used by their variances beside ours.
+        external_measurements: Measurements made elsewhere (see ``Measurements.from_marginals``).
+            They count by their variances, and the privacy guarantee does not cover them.
     """
 
     public_counts: Mapping[str, int] = field(default_factory=dict)
@@ -49,7 +51,7 @@ class Knowledge:
     external_measurements: Sequence[Measurements] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "public_counts", whole_counts(dict(self.public_counts)))
+        object.__setattr__(self, "public_counts", whole_counts(self.public_counts))
         texts = self.derived_statistics
         if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
             raise WorkloadError(f"derived_statistics is a list of texts, not {texts!r:.80}")
@@ -90,7 +92,7 @@ class Knowledge:
         return bool(self.public_counts or self.derived_statistics or self.external_measurements)
 
     def of(self, schema: Schema) -> KnowledgeOf:
-        """What is known of tables of a schema; refuses what makes no sense for it."""
+        """The knowledge, checked against a schema."""
         check_counts(schema, self.public_counts)
         statistics = tuple(Statistic.read(schema, text) for text in self.derived_statistics)
         return KnowledgeOf(schema, self, statistics, joined(schema, self.external_measurements))
@@ -131,7 +133,7 @@ class KnowledgeOf:
 
     @cached_property
     def workload(self) -> Workload | None:
-        """Queries of all families that ``supplement`` adds, as far as they are known before."""
+        """Queries of every family that ``supplement`` will add, known before any measurement."""
         found = [] if self.external is None else [self.external.workload]
         if self.statistics:
             found.append(Workload(self.schema, (Sums(self.schema, [[Part(1, None)]]),)))
@@ -140,16 +142,20 @@ class KnowledgeOf:
         return sum(found[1:], start=found[0]) if found else None
 
     def check(self, certain: Workload) -> None:
-        """Refuse derived statistics that would not follow from what is measured for certain."""
+        """Refuse derived statistics that cannot be estimated from the measured queries.
+
+        Args:
+            certain: The queries that the mechanism measures in any case.
+        """
         external = self.external_workload
         check_derivable(certain if external is None else certain + external, self.statistics)
 
     def check_records(self, n_records: int) -> None:
-        """Refuse public counts that a table of so many records cannot have."""
+        """Refuse public counts that no table with this number of records can have."""
         require_possible(self.schema, self.knowledge.public_counts, n_records)
 
     def supplement(self, measured: Measurements) -> Measurements:
-        """Our measurements, and all that is known beside them."""
+        """Add external measurements, derived statistics and public counts to the measurements."""
         found = measured
         if self.external is not None:
             same = resized(self.external, measured.n_records)
@@ -159,7 +165,7 @@ class KnowledgeOf:
             found = found + statistics
         counts = self.knowledge.public_counts
         if counts:
-            sharpest = float((measured.scales / measured.workload.units).min())
+            sharpest = float((measured.scales / measured.workload.max_contributions).min())
             found = found + Measurements(
                 predicates(measured.workload.schema, list(counts)),
                 np.array(list(counts.values()), dtype=np.float64),
@@ -172,7 +178,7 @@ class KnowledgeOf:
         return found
 
     def claims(self) -> dict[str, Any]:
-        """What was taken for known beside our measurements; ε does not cover it."""
+        """The knowledge that was used, for the privacy record; ε does not cover it."""
         external = self.external
         return {
             "public_counts": dict(self.knowledge.public_counts),
@@ -183,7 +189,7 @@ class KnowledgeOf:
 
 
 def joined(schema: Schema, external: Sequence[Measurements]) -> Measurements | None:
-    """External measurements as one; each must be of the columns of the schema."""
+    """External measurements as one object; each must have the columns of the schema."""
     total: Measurements | None = None
     for each in external:
         if each.workload.schema.columns != schema.columns:
@@ -199,7 +205,7 @@ def joined(schema: Schema, external: Sequence[Measurements]) -> Measurements | N
 
 
 def resized(measured: Measurements, n_records: int) -> Measurements:
-    """The same shares, as counts of a table of another size; their noise, too."""
+    """Measurements with the same shares and noise, scaled to another number of records."""
     ratio = n_records / measured.n_records
     return replace(
         measured,

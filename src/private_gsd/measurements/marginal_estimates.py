@@ -1,4 +1,4 @@
-"""Tallies: how many rows a column's segments and a table's cells hold, as noisy answers tell."""
+"""Estimates of marginal counts from noisy answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from private_gsd.schema import Discrete, Real
 from private_gsd.sql.evaluating import truth_of
-from private_gsd.sql.expressions import TRUE, Known, Test, columns_of_truth, leaves
+from private_gsd.sql.expressions import TRUE, ColumnTest, ConstantTruth, columns_of_truth, leaves
 from private_gsd.workloads.layout import marginal_tables
 
 if TYPE_CHECKING:
@@ -27,16 +27,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Line:
-    """How many rows each segment of a column has, as far as noisy answers tell.
+class ColumnEstimate:
+    """The estimated number of rows in each segment of a column.
 
     Attributes:
-        edges: Where segments begin, and where the last ends; one more than segments.
-        step: Between two numbers of the column; 0 for none.
-        counts: For each segment.
-        covariance: Of the counts.
-        noise: The least standard deviation of any answer that they come from.
-        summed: The measured sum of the column's steps and its noise, if it was measured.
+        edges: The start of each segment, and the end of the last one.
+        step: The distance between two numbers of the column; 0 for real numbers.
+        counts: The estimated number of rows in each segment.
+        covariance: The covariance of the counts.
+        noise: The least standard deviation of the answers that were used.
+        summed: The measured sum of the column's steps and the scale of its noise; None if the sum
+            was not measured.
     """
 
     edges: Vector
@@ -53,7 +54,7 @@ class Line:
 
     @property
     def widths(self) -> Vector:
-        """How wide each segment is."""
+        """The width of each segment."""
         return np.diff(self.edges)
 
     def deviation(self, weights: Vector) -> float:
@@ -61,7 +62,7 @@ class Line:
         return max(math.sqrt(max(float(weights @ self.covariance @ weights), 0.0)), self.noise)
 
     def quantile(self, level: float) -> tuple[float, Vector]:
-        """Where a share of the rows lies below; and how much of each segment does."""
+        """The quantile of a level, and the share of each segment that lies below it."""
         sums = np.maximum.accumulate(np.cumsum(self.counts))
         place = int(np.searchsorted(sums, level * self.counts.sum()))
         place = min(place, len(self.counts) - 1)
@@ -77,25 +78,25 @@ class Line:
         return at, weights
 
 
-def line_of(
+def column_estimate(
     column: Any,
     found: list[tuple[tuple[float, ...], Vector, Vector]],
     summed: Any,
     public: int = 0,
-) -> Line:
-    """All tables of a column together: least squares, each weighted by its variance.
+) -> ColumnEstimate:
+    """Estimate a column from all of its tables by weighted least squares.
 
     Args:
         column: The column.
         found: For each table its breaks, its cells and their variances.
-        summed: The measured sum, if there is one.
-        public: How many answers at the end are public, and have no noise.
+        summed: The measured sum and the scale of its noise, if the sum was measured.
+        public: The number of answers at the end that are public, and have no noise.
     """
     low, high = column.bounds
     step = 0.0 if isinstance(column, Real) else 1.0
     breaks = sorted({each for cuts, _, _ in found for each in cuts})
     edges = np.array([low, *breaks, high + step])
-    # Of whole numbers, a segment begins at the first one in it.
+    # A segment of a column of whole numbers begins at its first whole number.
     starts = np.ceil(edges) if step else edges
     rows, answers, weights = [], [], []
     for cuts, cells, variances in found:
@@ -109,8 +110,8 @@ def line_of(
     matrix = np.array(rows) * weight[:, None]
     normal = matrix.T @ matrix
     right = matrix.T @ (np.array(answers) * weight)
-    # No segment holds fewer than no rows: those that would are taken to be empty, and the others
-    # solved for again. (Left as they are, they made a median four times as wrong.)
+    # Counts are not negative: segments with a negative estimate are set to 0, and the others are
+    # estimated again.
     held = np.arange(len(right))
     while True:
         inverse = np.linalg.pinv(normal[np.ix_(held, held)])
@@ -121,13 +122,13 @@ def line_of(
     counts, covariance = np.zeros(len(right)), np.zeros_like(normal)
     counts[held], covariance[np.ix_(held, held)] = solved, inverse
     noise = 1 / max(weights[: len(weights) - public])
-    return Line(starts, step, counts, covariance, noise, summed)
+    return ColumnEstimate(starts, step, counts, covariance, noise, summed)
 
 
 def tables_of(
     measured: Measurements,
 ) -> Iterator[tuple[tuple[Feature, ...], NDArray[np.float64], float]]:
-    """All tables that were measured: features, counts in their shape, scale."""
+    """All measured tables: features, counts in the shape of the table, and noise scale."""
     for table in marginal_tables(measured.workload):
         if not any(feature.has_gap for feature in table.features):
             scale = float(measured.scales[table.group])
@@ -137,15 +138,15 @@ def tables_of(
 def mask_of(
     schema: Schema, features: tuple[Feature, ...], truth: Truth, also: int | None = None
 ) -> NDArray[np.bool_] | None:
-    """Which cells of a table meet a condition; None if cells do not tell."""
+    """A mask of the cells that meet a condition; None if the cells do not determine it."""
     positions = [feature.position for feature in features]
     needed = columns_of_truth(truth) | (set() if also is None else {also})
     if not needed <= set(positions):
         return None
     for leaf in leaves(truth):
-        if isinstance(leaf, Known):
+        if isinstance(leaf, ConstantTruth):
             continue
-        if not isinstance(leaf, Test):
+        if not isinstance(leaf, ColumnTest):
             return None
         feature = features[positions.index(leaf.position)]
         column = schema.columns[leaf.position]
@@ -167,12 +168,12 @@ def mask_of(
 
 
 def _starts(column: Column, breaks: tuple[float, ...]) -> set[float]:
-    """Breaks as the first number after each: of whole numbers, 4.5 is as good as 5."""
+    """The first number after each break; for whole numbers, 4.5 and 5 are the same break."""
     return set(breaks) if isinstance(column, Real) else {float(math.ceil(each)) for each in breaks}
 
 
 def _representatives(schema: Schema, feature: Feature) -> list[float]:
-    """A value of each cell."""
+    """One value of each cell."""
     column = schema.columns[feature.position]
     if isinstance(column, Discrete):
         found = [float(code) for code in range(len(column.values))]

@@ -1,8 +1,9 @@
-"""Measurements: noisy answers and their variance, all that crosses from the sensitive side.
+"""Measurements: noisy answers and their variances. Only they leave the steward's side.
 
-They are saved before any search starts, so that a run that dies goes on from them and spends
-nothing more. A saved folder holds ``measurements.json`` and one file of arrays; the JSON is written
-last, in one step, and knows the checksum of the arrays: a folder is whole or it is not there.
+Measurements are saved before any search starts, so that a run that died resumes from them and
+spends nothing more. A saved folder has ``measurements.json`` and one file of arrays. The JSON is
+written last, in one step, and has the checksum of the arrays: either both files are complete, or
+the folder has no measurements.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ if TYPE_CHECKING:
 
 FORMAT = "private-gsd measurements"
 VERSION = 2
-# The name of a file of arrays; a name from a document is no path.
+# The name of a file of arrays; a document cannot name any other file.
 ARRAYS = re.compile(r"arrays-[0-9a-f]{16}\.npz")
 
-# What making sense of an unsound document may raise.
+# Exceptions that parsing a damaged document may raise.
 UNSOUND = (
     *(LookupError, TypeError, AttributeError, ValueError, ArithmeticError, MemoryError),
     *(RecursionError, SchemaError, WorkloadError),
@@ -61,7 +62,7 @@ UNSOUND = (
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
-    """Noisy answers to some groups of queries.
+    """Noisy answers to the queries of some groups.
 
     Attributes:
         workload: The groups that were measured.
@@ -70,7 +71,7 @@ class Measurements:
         n_records: The number of records, public or measured.
         charges: For every group, the charge that paid for it; empty for external measurements.
         private: Whether all noise came from a source that may be called private.
-        neighbours: Which tables count as neighbours.
+        neighbours: The neighbouring relation.
     """
 
     workload: Workload
@@ -114,12 +115,12 @@ class Measurements:
 
     @property
     def shares(self) -> NDArray[np.float64]:
-        """For every query, the noisy share of rows, â in the paper. It may leave [0, 1]."""
+        """For every query, the noisy share of rows, â in the paper; it may be outside [0, 1]."""
         return self.counts / self.n_records
 
     @property
     def variances(self) -> NDArray[np.float64]:
-        """For every query, the variance of its share."""
+        """For every query, the variance of its noisy share."""
         return np.repeat((self.scales / self.n_records) ** 2, self.workload.group_sizes)
 
     def __add__(self, other: object) -> Measurements:
@@ -138,7 +139,7 @@ class Measurements:
         )
 
     def first(self, groups: int) -> Measurements:
-        """The first of the measured groups.
+        """The measurements of the first groups.
 
         Args:
             groups: The number of groups.
@@ -165,15 +166,16 @@ class Measurements:
         private: bool,
         neighbours: Neighbours = "replace-one",
     ) -> Measurements:
-        """Noisy marginals that were measured elsewhere, to be used together with ours.
+        """Noisy marginals that were measured elsewhere, to be used as external measurements.
 
         Args:
             schema: The public schema.
-            n_records: The number of records of the table they come from.
+            n_records: The number of records of the table that was measured.
             marginals: For each marginal its columns (discrete ones), its noisy counts in the order
                 of the columns' values (nulls last), and the standard deviation of its noise.
-            private: Whether they are, which nobody checks; their guarantee is outside our ledger.
-            neighbours: Which tables count as neighbours.
+            private: Whether the marginals are private. This is not checked, and the ledger does not
+                cover them.
+            neighbours: The neighbouring relation.
         """
         parts = []
         for columns, values, sigma in marginals:
@@ -194,12 +196,12 @@ class Measurements:
         return total
 
     def save(self, folder: str | Path, before: Before | None = None) -> None:
-        """Write a folder; one that was there is replaced in one step, or stays as it was.
+        """Write the measurements to a folder; earlier ones are replaced in one step, or not at all.
 
         Args:
-            folder: Where.
-            before: Told the digest of what is about to be seen, if anybody wants to know; see
-                ``publish``.
+            folder: The folder.
+            before: Called with the digest after the file is written and before it is moved into
+                place; optional (see ``publish``).
         """
         folder = Path(folder)
         families, arrays = dump_workload(self.workload)
@@ -233,15 +235,15 @@ class Measurements:
             Measurements.tidy(folder)
             raise
         if old is not None and old != document["arrays"]:
-            with suppress(OSError):  # the new ones are in place, whatever happens to the old
+            with suppress(OSError):  # the new arrays are in place; old ones do no harm
                 (folder / old).unlink()
 
     @staticmethod
     def tidy(folder: str | Path) -> None:
-        """Remove what a save that did not come to its end left in a folder.
+        """Remove the files that an interrupted ``save`` left in a folder.
 
-        It may be a whole draw of noise. Who draws again must not leave the first one about.
-        What was about to be seen must have been shown or thrown away before (see ``recover``).
+        The leftover may hold a complete noisy draw, so it must be deleted before noise is drawn
+        again. Call ``durable_files.recover`` first.
         """
         folder = Path(folder)
         named = _arrays_named(folder)
@@ -257,7 +259,7 @@ class Measurements:
 
     @staticmethod
     def files(folder: str | Path) -> list[str]:
-        """The names of the files that ``save`` wrote; the document of the folder must be whole."""
+        """The names of the files that ``save`` wrote; damaged documents are refused."""
         try:
             return ["measurements.json", str(_document_of(Path(folder))["arrays"])]
         except (OSError, *UNSOUND) as error:
@@ -265,7 +267,7 @@ class Measurements:
 
     @classmethod
     def load(cls, folder: str | Path) -> Measurements:
-        """Read what ``save`` wrote, and refuse anything else."""
+        """Read the measurements that ``save`` wrote; damaged files are refused."""
         folder = Path(folder)
         path = folder / "measurements.json"
         try:
@@ -303,19 +305,19 @@ def measure(
     neighbours: Neighbours = "replace-one",
     n_records: int | NoisyRecordCount | None = None,
 ) -> Measurements:
-    """Measure some groups with noise, each with its share of the budget.
+    """Measure some groups with noise, each with its part of the budget.
 
     Args:
-        exact: The exact answers to a workload.
-        groups: Which of its groups, or a selection of them.
-        units: For each, its share of the budget.
-        accountant: Charged before any noise is drawn.
-        noise: Where the noise comes from.
-        neighbours: Which tables count as neighbours.
-        n_records: The number of records to state. By default that of the table, which "replace-one"
-            makes public. Under "add-remove" it must be given, as measured.
+        exact: The exact counts of a workload.
+        groups: The groups to be measured, or the result of a selection.
+        units: For each group, its part of the budget, in units of 2^-52 of ρ.
+        accountant: The accountant, which is charged before any noise is drawn.
+        noise: The source of noise.
+        neighbours: The neighbouring relation.
+        n_records: The number of records to state. By default that of the table, which is public
+            under "replace-one". Under "add-remove" a measured number must be given.
     """
-    # Whatever is wrong is found before the charge.
+    # Validate before charging.
     private = noise.private
     if isinstance(groups, Selection):
         private &= groups.private
@@ -353,7 +355,7 @@ def measure(
 
 
 def check_n_records(n_records: Any) -> int:
-    """A number of records, of any whole make."""
+    """Check a number of records; any integer type is accepted."""
     try:
         number = operator.index(n_records)
     except TypeError:
@@ -366,13 +368,13 @@ def check_n_records(n_records: Any) -> int:
 
 
 def _checksum(document: dict[str, Any]) -> str:
-    """A checksum of all but itself. It shows damage; it does not stop a forger."""
+    """The checksum of a document without its checksum. It reveals damage, not forgery."""
     rest = {key: value for key, value in document.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def _document_of(folder: Path) -> dict[str, Any]:
-    """The document of a folder: of our format, whole, and naming a file of arrays beside it."""
+    """The document of a folder, after checking its format, its checksum and its file name."""
     path = folder / "measurements.json"
     document: dict[str, Any] = parse_json(read_file(path, MAX_DOCUMENT))
     if document["format"] != FORMAT or document["version"] != VERSION:
@@ -388,7 +390,7 @@ def _document_of(folder: Path) -> dict[str, Any]:
 
 
 def _arrays_named(folder: Path) -> str | None:
-    """The file of arrays that the folder's document names, if the document is whole."""
+    """The file of arrays that the folder's document names; None if the document is damaged."""
     try:
         named: str = _document_of(folder)["arrays"]
     except (OSError, MeasurementError, *UNSOUND):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def whole_counts(counts: Any) -> dict[str, int]:
-    """Public counts as Python's own numbers; anything else is refused."""
+    """Public counts with Python integers; anything but whole numbers of rows is refused."""
     if not isinstance(counts, dict):
         raise WorkloadError(f"public counts are given as {{condition: rows}}, not {counts!r:.80}")
     for condition, number in counts.items():
@@ -49,7 +49,7 @@ def check_counts(schema: Schema, counts: Mapping[str, int]) -> None:
 
 
 def require_possible(schema: Schema, counts: Mapping[str, int], n_records: int) -> None:
-    """Refuse counts that a table of so many records cannot have, where that number is public."""
+    """Refuse counts that no table with this public number of records can have."""
     for condition, number in counts.items():
         if number > n_records:
             raise WorkloadError(

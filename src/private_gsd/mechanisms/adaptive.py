@@ -16,7 +16,7 @@ import numpy as np
 from private_gsd.counting.exact import count
 from private_gsd.errors import BudgetError, ProjectionError, WorkloadError
 from private_gsd.mechanisms.base import EndedEarlyWarning, Mechanism, Plan
-from private_gsd.mechanisms.steps import Candidates, begin, measure, project, select
+from private_gsd.mechanisms.steps import Candidates, initial_table, measure, project, select
 from private_gsd.privacy.noise import selection_scale
 from private_gsd.workloads.checks import fraction, whole
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Adaptive(Mechanism):
-    """Measures, in each of some epochs, the groups that the table so far answers worst.
+    """Measures, in each epoch, the query groups that the table so far answers worst.
 
     >>> Adaptive(epochs=25, queries_per_epoch=2).selection_fraction
     0.5
@@ -51,8 +51,8 @@ class Adaptive(Mechanism):
 
     name: ClassVar[str] = "adaptive"
     warm_start: ClassVar[bool] = True
-    story: ClassVar[str] = (
-        "{searches} epochs of {queries_per_epoch}, selected by their error with noise of "
+    selection_summary: ClassVar[str] = (
+        "{projections} epochs of {queries_per_epoch}, selected by their error with noise of "
         "{noise:,.3g} rows"
     )
 
@@ -65,7 +65,7 @@ class Adaptive(Mechanism):
     def steps(self, task: Task) -> Steps:
         """In each epoch: select, measure, project."""
         selecting, measuring = self.allocate(task)
-        table = yield from begin()
+        table = yield from initial_table()
         known: list[int] = []
         for epoch, units in enumerate(measuring):
             groups = yield from select(
@@ -97,7 +97,7 @@ class Adaptive(Mechanism):
 
         There are no more epochs than it takes to measure everything.
         """
-        if (task.workload.units != 1).any():
+        if (task.workload.max_contributions != 1).any():
             raise BudgetError(
                 "the adaptive mechanism selects by errors of counts, and cannot select sums; "
                 "measure them one-shot"
@@ -139,7 +139,7 @@ class Adaptive(Mechanism):
         if all(reasons):
             raise WorkloadError(f"no marginal alone is small enough: {reasons[0]}")
 
-    def fitted_together(self, few: Workload) -> Iterator[Workload]:
+    def family_combinations(self, few: Workload) -> Iterator[Workload]:
         """All families, or any one of them."""
         yield few
         if few.num_groups > 1:

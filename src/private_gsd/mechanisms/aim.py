@@ -61,7 +61,7 @@ class AIM(ColumnsFirst):
 
     name: ClassVar[str] = "aim"
     warm_start: ClassVar[bool] = True
-    story: ClassVar[str] = (
+    selection_summary: ClassVar[str] = (
         "all columns are measured, and in rounds what is farthest from the table so far, beyond "
         "the noise of the first round, with noise of {noise:,.3g} rows on their distance"
     )
@@ -103,14 +103,14 @@ class AIM(ColumnsFirst):
         weights = weights_of(task.workload, task.target)
         squares = np.maximum(task.workload.squared_sensitivities(task.neighbours), 1)
         bounds = [weight * int(square) for weight, square in zip(weights, squares, strict=True)]
-        searches = 1 + (task.budget.units - columns) // (selecting + measuring)
+        projections = 1 + (task.budget.units - columns) // (selecting + measuring)
         return Plan(
             task.budget.units,
             equal_noise(task, columns, list(range(number)))
             + [measuring] * (task.workload.num_groups - number),
-            searches,
+            projections,
             selection_scale(selecting, 1, max(bounds)) / max(weights),
-            number + searches / 2,
+            number + projections / 2,
         )
 
     def first_round(self, task: Task) -> tuple[int, int, int]:

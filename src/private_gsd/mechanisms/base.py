@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from private_gsd.projection import Projector
     from private_gsd.workloads import Neighbours, Workload
 
-# The share of the budget that measures the number of records, where that number is not public.
-COUNTING = 0.02
+# The fraction of the budget that measures the number of records, where that number is not public.
+COUNTING_FRACTION = 0.02
 
 
 class EndedEarlyWarning(UserWarning):
@@ -68,7 +68,7 @@ class Plan(NamedTuple):
     Attributes:
         total: What is spent at most, in units.
         units: For each candidate group, what measuring it would get (the first time).
-        searches: The largest number of tables that are made.
+        projections: The largest number of tables that are made.
         selection_noise: The scale of the noise that a selection adds to an error in rows; 0 where
             nothing is selected.
         fitted_groups: The mean number of groups that a table is fitted to.
@@ -76,17 +76,23 @@ class Plan(NamedTuple):
 
     total: int
     units: list[int]
-    searches: int
+    projections: int
     selection_noise: float
     fitted_groups: float
 
 
 class Mechanism(ABC):
-    """How a budget is spent. Subclasses are frozen dataclasses; their fields are their settings."""
+    """How a budget is spent: a frozen dataclass, whose fields are its settings.
+
+    A subclass has a ``name``, plans what it will spend, and yields its steps (see ``steps``). The
+    name and the noise stream of every step must be unique within a run: a resumed run finds its
+    steps by them. A mechanism draws no random numbers of its own; one that needs some takes a seed
+    as a setting, so that a resumed run draws the same.
+    """
 
     name: ClassVar[str]
-    # One sentence for people who plan a release; nothing where all groups are measured.
-    story: ClassVar[str] = ""
+    # How groups are selected, in a sentence with fields for numbers; empty where all are measured.
+    selection_summary: ClassVar[str] = ""
     # Whether all of its noise is Gaussian, so that the conversion "gdp" holds.
     gaussian_noise_only: ClassVar[bool] = False
     # Whether its projections start from a table.
@@ -96,17 +102,17 @@ class Mechanism(ABC):
         """The candidate queries for a target workload: what may be measured."""
         return target
 
-    def certain(self, workload: Workload) -> Workload:
-        """The candidate queries that are taken for measured before the run."""
+    def always_measured(self, workload: Workload) -> Workload:
+        """The candidate queries that every run measures."""
         return workload
 
     @abstractmethod
     def plan(self, task: Task) -> Plan:
-        """What would be spent on what; refuses a budget that is too small."""
+        """What the run will spend, and on what; refuses a budget that is too small."""
 
     @abstractmethod
     def steps(self, task: Task) -> Steps:
-        """The steps, from the first to the last."""
+        """The steps of the run, in order; see ``steps``."""
 
     def check(self, projector: Projector, workload: Workload, external: Workload | None) -> None:
         """Refuse candidate queries of which the projector could make no table.
@@ -123,14 +129,14 @@ class Mechanism(ABC):
                 "another projector"
             )
 
-    def asks_feasibility(
+    def needs_feasibility_checks(
         self, projector: Projector, workload: Workload, external: Workload | None = None
     ) -> bool:
         """Whether a selection must ask the projector what it can take. See ``check``."""
         del workload, external
         return projector.has_size_limit
 
-    def fitted_together(self, few: Workload) -> Iterator[Workload]:
+    def family_combinations(self, few: Workload) -> Iterator[Workload]:
         """The combinations of families that one table may be fitted to.
 
         Args:
@@ -147,7 +153,7 @@ def reserved_for_counting(budget: RhoBudget, neighbours: Neighbours) -> tuple[in
     """What measuring the number of records gets, where it is not public, and the rest."""
     if neighbours == "replace-one":
         return 0, budget
-    counting, _ = budget.split([COUNTING, 1 - COUNTING])
+    counting, _ = budget.split([COUNTING_FRACTION, 1 - COUNTING_FRACTION])
     return counting, replace(budget, units=budget.units - counting)
 
 

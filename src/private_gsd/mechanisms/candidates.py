@@ -34,7 +34,7 @@ MOST_COLUMNS = 8
 def all_pairs(mechanism: str, target: Workload) -> Workload:
     """Every column of the target workload, and every pair of them of at most so many cells."""
     require_marginals(mechanism, target)
-    return _marginals(target, _pairs(target, _parts(target)))
+    return _marginals(target, _pairs(mechanism, target, _parts(target)))
 
 
 def all_parts(mechanism: str, target: Workload) -> Workload:
@@ -128,13 +128,15 @@ def _orders(workload: Workload) -> list[Scope]:
     return [group.positions for family in workload.families for group in family.marginals]
 
 
-def _pairs(workload: Workload, parts: Parts) -> Parts:
+def _pairs(mechanism: str, workload: Workload, parts: Parts) -> Parts:
     """Single columns and all pairs of them."""
     singles: Parts = {scope: tables for scope, tables in parts.items() if len(scope) == 1}
     found: Parts = dict(singles)
     for (one,), (other,) in itertools.combinations(sorted(singles), 2):
         tables = parts.get((one, other))
-        if tables is None:  # nobody asks: level by level, the one with fewer stays at its last
+        if tables is None:
+            # Not in the target workload: level i of both trees together. The shallower tree
+            # repeats its last level.
             mine, yours = ([table[0] for table in singles[(each,)]] for each in (one, other))
             deepest = range(max(len(mine), len(yours)))
             tables = {
@@ -146,7 +148,7 @@ def _pairs(workload: Workload, parts: Parts) -> Parts:
     if len(found) == len(singles):
         names = ", ".join(workload.schema.names[place] for (place,) in sorted(singles))
         raise WorkloadError(
-            f"the mechanism 'mst' needs a pair of columns, of at most {MOST_PAIR_CELLS:,} cells, "
-            f"and the workload asks of {names} alone"
+            f"the mechanism {mechanism!r} needs a pair of columns, of at most {MOST_PAIR_CELLS:,} "
+            f"cells, and the workload asks of {names} alone"
         )
     return found

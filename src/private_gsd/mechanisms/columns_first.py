@@ -25,18 +25,18 @@ COLUMNS = "columns: measure"
 class ColumnsFirst(Mechanism):
     """A mechanism that measures all single columns, and then marginals that it selects."""
 
-    def certain(self, workload: Workload) -> Workload:
+    def always_measured(self, workload: Workload) -> Workload:
         """Single columns alone."""
         return workload.select(range(single_columns(workload)))
 
     def check(self, projector: Projector, workload: Workload, external: Workload | None) -> None:
         """Refuse where not even all columns fit."""
-        columns = self.certain(workload)
+        columns = self.always_measured(workload)
         reason = projector.why_infeasible(columns if external is None else columns + external)
         if reason is not None:
             raise WorkloadError(f"{reason}. Ask less, or use another projector")
 
-    def asks_feasibility(
+    def needs_feasibility_checks(
         self, projector: Projector, workload: Workload, external: Workload | None = None
     ) -> bool:
         """Where the projector may not take all candidate queries together."""
@@ -47,7 +47,7 @@ class ColumnsFirst(Mechanism):
 
 
 def equal_noise(task: Task, units: int, groups: Sequence[int]) -> list[int]:
-    """All of some units for some groups, so that their counts get the same noise."""
+    """Split units over groups so that all of their counts get the same noise."""
     squares = task.workload.squared_sensitivities(task.neighbours)[list(groups)]
     parts = replace(task.budget, units=units).split(np.where(squares > 0, squares, 1.0).tolist())
     parts[-1] += units - sum(parts)  # what rounding down has left

@@ -25,16 +25,15 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
     from private_gsd.workloads import Workload
 
-# Triples are asked where the noise on theirs is at most this share of the rows, and where there are
-# not so many that a search takes long.
-CLEAR = 0.02
+# Triples are measured by default where their noise is at most this fraction of the records, and
+# where they are few enough for a quick projection.
+MAX_NOISE_OF_TRIPLES = 0.02
 MAX_TRIPLES = 1000
 MAX_TRIPLE_CELLS = 2**20
-# Pairs are given up for single columns where the noise on theirs is more than this share.
-DROWNED = 0.2
-# A synthetic table has so many rows within one standard deviation of the noise, within bounds: with
-# fewer, what the noise left is lost in whole rows. Four times the rows of Adult's triples at ε = 1
-# have 8 % less error.
+# Single columns are measured in place of pairs where the noise of pairs is more than this fraction.
+MAX_NOISE_OF_PAIRS = 0.2
+# The number of rows of the synthetic table is this, divided by the least noise as a fraction of the
+# records, within the bounds of ROWS. With fewer rows, rounding to whole rows exceeds the noise.
 ROWS_PER_NOISE = 60
 ROWS = 5000, 20_000
 
@@ -50,10 +49,10 @@ def choose_specs(schema: Schema, budget: RhoBudget, n_records: int) -> list[str]
     """
     if few_triples(schema):
         triples = default_specs(schema, 3)
-        if noise_share(workload_of(schema, triples), budget, n_records) <= CLEAR:
+        if noise_share(workload_of(schema, triples), budget, n_records) <= MAX_NOISE_OF_TRIPLES:
             return triples
     pairs = default_specs(schema, 2)
-    drowned = noise_share(workload_of(schema, pairs), budget, n_records) > DROWNED
+    drowned = noise_share(workload_of(schema, pairs), budget, n_records) > MAX_NOISE_OF_PAIRS
     return default_specs(schema, 1) if drowned else pairs
 
 
@@ -96,7 +95,7 @@ def choose_rows(
     plan = mechanism.plan(task)
     if plan.selection_noise:
         return ROWS[0]
-    noise = float((noise_scales(task, plan.units) / workload.units).min()) / n_records
+    noise = float((noise_scales(task, plan.units) / workload.max_contributions).min()) / n_records
     return int(np.clip(round(ROWS_PER_NOISE / noise, -3), *ROWS))
 
 
@@ -123,7 +122,7 @@ def noise_share(workload: Workload, budget: RhoBudget, n_records: int) -> float:
     """The noise of a one-shot measurement on a count, as a share of the records."""
     task = Task(workload, workload, budget)
     scales = noise_scales(task, OneShot().plan(task).units)
-    return float((scales / workload.units).max()) / n_records
+    return float((scales / workload.max_contributions).max()) / n_records
 
 
 def few_triples(schema: Schema) -> bool:

@@ -132,7 +132,7 @@ class Forecast:
         """Every group; where groups are selected, as it would be if it were selected."""
         units = self.plan.units
         scales = noise_scales(self._task, units).tolist()
-        units_of = self.workload.units.tolist()
+        contributions = self.workload.max_contributions.tolist()
         return [
             GroupForecast(
                 self.workload.describe(group),
@@ -140,9 +140,9 @@ class Forecast:
                 units_to_rho(units[group]),
                 scales[group],
                 # How far from zero a normal variable is on average, and the largest of many.
-                scales[group] / units_of[group] * math.sqrt(2 / math.pi) / self.n_records,
+                scales[group] / contributions[group] * math.sqrt(2 / math.pi) / self.n_records,
                 scales[group]
-                / units_of[group]
+                / contributions[group]
                 * math.sqrt(2 * math.log(2 * int(queries)))
                 / self.n_records,
             )
@@ -151,19 +151,21 @@ class Forecast:
 
     @property
     def noisiest(self) -> list[GroupForecast]:
-        """The groups, the most noise first; with the same noise, the most queries first."""
+        """The groups, the most noise first; among equals, those with the most queries."""
         return sorted(self.groups, key=lambda group: (-group.noise, -group.queries))
 
     @property
-    def epochs(self) -> int:
+    def projections(self) -> int:
         """The number of projections of the run; of AIM, the largest."""
-        return self.plan.searches
+        return self.plan.projections
 
     @property
-    def story(self) -> str:
+    def selection_summary(self) -> str:
         """How groups are selected, in words; nothing where all are measured."""
         settings = self.mechanism.to_dict()
-        return self.mechanism.story.format(searches=self.epochs, noise=self.selecting, **settings)
+        return self.mechanism.selection_summary.format(
+            projections=self.projections, noise=self.selecting, **settings
+        )
 
     @property
     def selecting(self) -> float:
@@ -191,7 +193,7 @@ class Forecast:
         row_sweeps = 20 * self.rows
         if any(family.marginals for family in self.workload.families):
             row_sweeps += DENOISING_SWEEPS * self._sampled_rows
-        return 0.1 * self.epochs + row_sweeps * looks * 8e-9 * share * self.epochs
+        return 0.1 * self.projections + row_sweeps * looks * 8e-9 * share * self.projections
 
     @property
     def _sampled_rows(self) -> int:
@@ -232,7 +234,7 @@ class Forecast:
             "rho": self.budget.rho,
             "neighbours": self.neighbours,
             "mechanism": self.mechanism.name,
-            "epochs": self.epochs,
+            "projections": self.projections,
             "selection_noise_rows": self.selecting,
             "count_noise_rows": self.counting,
             "synthetic_rows": self.rows,

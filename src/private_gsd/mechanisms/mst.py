@@ -27,7 +27,7 @@ from private_gsd.mechanisms.columns_first import COLUMNS, ColumnsFirst, equal_no
 from private_gsd.mechanisms.steps import Candidates, measure, project, select
 from private_gsd.privacy.noise import selection_scale
 from private_gsd.projection.denoising.chow_liu import SpanningTrees
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +46,7 @@ class MST(ColumnsFirst):
     """Measures all columns, and the pairs of a spanning tree that it selects."""
 
     name: ClassVar[str] = "mst"
-    story: ClassVar[str] = (
+    selection_summary: ClassVar[str] = (
         "all columns are measured, and a tree of pairs that is selected by their distance from "
         "independent columns, with noise of {noise:,.3g} rows on their distance"
     )
@@ -106,7 +106,7 @@ class MST(ColumnsFirst):
     def check(self, projector: Projector, workload: Workload, external: Workload | None) -> None:
         """Refuse where not even all columns fit, or no pair beside them."""
         super().check(projector, workload, external)
-        if not self.asks_feasibility(projector, workload):
+        if not self.needs_feasibility_checks(projector, workload):
             return
         columns = range(single_columns(workload))
         reason = None
@@ -118,12 +118,12 @@ class MST(ColumnsFirst):
         if reason is not None:
             raise WorkloadError(f"{reason}. Ask less, or use another projector")
 
-    def asks_feasibility(
+    def needs_feasibility_checks(
         self, projector: Projector, workload: Workload, external: Workload | None = None
     ) -> bool:
         """Not where the largest tree fits: one look spares thousands."""
         if not projector.has_size_limit or external is not None:
-            return super().asks_feasibility(projector, workload, external)
+            return super().needs_feasibility_checks(projector, workload, external)
         # A graphical model of a tree has the cells of its pairs: if the tree with the most cells
         # fits, every tree does.
         largest = largest_tree(workload)

@@ -90,7 +90,7 @@ class Project:
 
 
 @dataclass(frozen=True)
-class Begin:
+class InitialTable:
     """Draw a table of independent, uniform values that keeps the schema's rules."""
 
 
@@ -110,7 +110,7 @@ class Table:
         return self._read()
 
 
-Step = Measure | Select | Project | Begin
+Step = Measure | Select | Project | InitialTable
 Steps = Generator[Step, Any, None]
 
 
@@ -136,7 +136,7 @@ def project(number: int, start: Table | None = None) -> Generator[Step, Any, Tab
     return table
 
 
-def begin() -> Generator[Step, Any, Table]:
-    """Yield the wish for a random table; returns it."""
-    table: Table = yield Begin()
+def initial_table() -> Generator[Step, Any, Table]:
+    """Ask for a random table that keeps the schema's rules, and return it."""
+    table: Table = yield InitialTable()
     return table

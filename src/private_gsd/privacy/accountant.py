@@ -1,4 +1,4 @@
-"""Accountants: what a release must be paid to before it exists."""
+"""Accountants: objects that are charged for a measurement before its noise is drawn."""
 
 from __future__ import annotations
 
@@ -17,16 +17,27 @@ if TYPE_CHECKING:
 
 
 class Accountant(Protocol):
-    """Pay, or be refused before anything is released."""
+    """An object that is charged for measurements, and refuses charges that exceed the budget."""
 
     @property
     def conversion(self) -> Conversion:
-        """How what is paid is stated as (ε, δ), which the noise must allow for."""
+        """The conversion from ρ to (ε, δ); the calibration of the noise depends on it."""
 
     def charge(self, units: int, mechanism: str, groups: Sequence[str], neighbours: str) -> str:
-        """Spend units of ρ on what is about to be released; returns the charge's number.
+        """Charge for a measurement before its noise is drawn.
 
-        Refused where the dataset's guarantee is about other neighbours than the release's.
+        Args:
+            units: The amount, in units of 2^-52 of ρ.
+            mechanism: The name of the noise, such as "discrete gaussian".
+            groups: The query groups that are measured, in words.
+            neighbours: The neighbouring relation that the noise is calibrated to.
+
+        Returns:
+            The number of the charge.
+
+        Raises:
+            BudgetError: The charge exceeds the budget, or the guarantee of the dataset is for
+                another neighbouring relation.
         """
 
 
@@ -40,12 +51,12 @@ class LedgerAccountant:
 
     @property
     def conversion(self) -> Conversion:
-        """The dataset's."""
+        """The conversion of the dataset's budget."""
         return self.ledger.account(self.dataset).budget.conversion
 
     def charge(self, units: int, mechanism: str, groups: Sequence[str], neighbours: str) -> str:
-        """Committed to disk when this returns."""
-        # The terms of a dataset never change, so that they can be looked at before.
+        """Charge the ledger; the charge is on the disk when this returns."""
+        # The neighbouring relation of a dataset never changes, so that it can be read beforehand.
         require_same(self.ledger.account(self.dataset).neighbours, neighbours)
         charge = self.ledger.charge(
             self.dataset, units, mechanism=mechanism, groups=tuple(groups), run=self.run
@@ -55,7 +66,7 @@ class LedgerAccountant:
 
 @dataclass
 class LocalAccountant:
-    """Counts what one process spends, where there is no ledger. It forgets when the process ends.
+    """Adds up the charges of one process, where there is no ledger; nothing is stored on the disk.
 
     >>> accountant = LocalAccountant(RhoBudget.from_rho(1.0, delta=1e-9))
     >>> accountant.charge(accountant.budget.units, "gaussian", ["sex x age"], "replace-one")
@@ -73,16 +84,16 @@ class LocalAccountant:
 
     @property
     def conversion(self) -> Conversion:
-        """The budget's."""
+        """The conversion of the budget."""
         return self.budget.conversion
 
     @property
     def spent(self) -> int:
-        """Units spent so far."""
+        """The sum of all charges, in units."""
         return sum(units for units, _, _ in self.charges)
 
     def charge(self, units: int, mechanism: str, groups: Sequence[str], neighbours: str) -> str:
-        """Refuses before the budget is exceeded."""
+        """Record a charge that fits into the budget; refuse any other."""
         require_same(self.neighbours, neighbours)
         if isinstance(units, bool) or not isinstance(units, int) or units <= 0:
             raise BudgetError(f"a charge is a positive number of units, not {units!r}")
@@ -99,7 +110,7 @@ class LocalAccountant:
 
 
 def require_same(promised: str, used: str) -> None:
-    """Refuse a release about other neighbours than the promise."""
+    """Refuse a release under another neighbouring relation than that of the budget."""
     if promised != used:
         raise BudgetError(
             f"the budget is for {promised} neighbours, the release for {used}: its noise would not "

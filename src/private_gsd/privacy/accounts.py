@@ -11,7 +11,7 @@ from private_gsd.privacy.budget import RhoBudget, check_neighbours, epsilon_of, 
 
 @dataclass(frozen=True)
 class Charge:
-    """What was taken from a dataset's budget, once and for ever.
+    """A charge to a dataset's budget, which is never undone.
 
     Attributes:
         id: The number of the charge in its ledger, growing.
@@ -19,7 +19,7 @@ class Charge:
         run: The run that paid.
         at: The moment of the charge: ISO 8601, UTC, to the microsecond.
         mechanism: The noise that was paid for ("discrete gaussian", "noisy top-k").
-        groups: What was measured, in words.
+        groups: The query groups that were measured, in words.
         units: The amount, in units of 2^-52 of ρ.
     """
 
@@ -46,7 +46,7 @@ class Account:
         budget: The total.
         neighbours: The neighbouring relation of the guarantee.
         spent: The sum of all charges, in units of 2^-52 of ρ.
-        reserved: What is reserved for runs that have not spent it yet, in units.
+        reserved: The sum of what runs have reserved and not spent yet, in units.
     """
 
     dataset: str
@@ -61,7 +61,7 @@ class Account:
 
     @property
     def remaining(self) -> int:
-        """What may still be charged or reserved, in units."""
+        """The amount that may still be charged or reserved, in units."""
         return self.budget.units - self.spent - self.reserved
 
     def epsilon_of(self, units: int) -> float:
@@ -70,7 +70,7 @@ class Account:
 
     @property
     def terms(self) -> str:
-        """What can never change, in words."""
+        """The terms of the account, which never change, in words."""
         budget = self.budget
         return (
             f"rho {budget.rho!r} (epsilon {budget.epsilon:.6g} at delta {budget.delta!r}, "
@@ -79,7 +79,7 @@ class Account:
 
 
 def check_line(text: object, what: str) -> None:
-    """Refuse what could not be stored and shown as one line of text, or looks like another one."""
+    """Refuse text that is not one printable line, or that looks the same as another text."""
     if not isinstance(text, str) or not text.strip() or not text.isprintable():
         raise LedgerError(f"{what} must be a line of text, not {text!r}")
     if text != text.strip() or not unicodedata.is_normalized("NFC", text):

@@ -1,4 +1,4 @@
-"""Allocation: how a budget is split over query groups, and the noise that each part means."""
+"""Allocation: how a budget is split over query groups, and the noise scale of each group."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class GroupAllocation:
         group: The number of the group in the workload.
         name: The group in words.
         queries: The number of its queries.
-        units: Its part of the budget.
+        units: The part of the budget that the group gets, in units of 2^-52 of ρ.
         scale: The standard deviation of the noise on each of its counts, in records.
     """
 
@@ -60,11 +60,11 @@ class Allocation:
 
     @property
     def units(self) -> list[int]:
-        """The parts, in the order of the groups."""
+        """The part of each group, in the order of the workload."""
         return [group.units for group in self.groups]
 
     def describe(self, limit: int = 20) -> str:
-        """The allocation as text; the groups with the least noise come last."""
+        """The allocation as text, with the groups of the most noise first."""
         lines = [
             f"rho = {self.budget.rho:.4g} (epsilon = {self.budget.epsilon:.4g} at delta = "
             f"{self.budget.delta:.4g}), {self.neighbours} neighbours, {len(self.groups):,} groups",
@@ -89,19 +89,21 @@ def allocate(
     """Split a budget over all groups of a workload, so that all counts get the same noise.
 
     Each group gets a part in proportion to its squared sensitivity, as if the workload were
-    measured as one vector. Sums get the same noise in units of what one record can move them.
+    measured as one vector. The noise of a sum is the
+    same relative to the largest contribution of one row.
 
     Args:
         workload: The queries to be measured.
         budget: The budget that is split.
         neighbours: The neighbouring relation.
-        layers: Some of the groups, and the fraction of the budget that they get together where
-            there are others. Noise is then the same within each of the two layers.
+        layers: A mask of the groups of the first layer, and the fraction of the budget that this
+            layer gets. Noise is then the same within each of the two layers. If all groups are
+            in one layer, that layer gets the whole budget.
     """
     squares = workload.squared_sensitivities(neighbours)
-    # What no neighbour can change is treated as if one could, here as when it is measured.
+    # A group of sensitivity 0 is treated as if its sensitivity were 1, as ``measuring`` does.
     squares = np.where(squares > 0, squares, 1.0)
-    weights = squares / workload.units**2
+    weights = squares / workload.max_contributions**2
     if layers is not None:
         some, fraction = layers
         if some.any() and not some.all():

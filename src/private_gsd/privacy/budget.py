@@ -1,12 +1,13 @@
-"""Budgets: what a user states as (ε, δ), and the ρ of zCDP that it is spent as.
+"""Budgets: (ε, δ) as a user states them, and the ρ of zCDP that is spent.
 
-``Budget`` is the user's statement. ``RhoBudget`` is what is spent: a whole number of units of 2^-52
-of ρ. Splitting and adding units is exact, in memory and in the ledger, so that no rounding ever
-spends more than the total.
+``Budget`` is the user's statement. ``RhoBudget`` is the amount of ρ that may be spent: a whole
+number of units of 2^-52. Splitting and adding units is exact, in memory and in the ledger, so that
+no rounding ever spends more than the total.
 
-What ρ is as (ε, δ) depends on what it was spent on. Of any mechanisms that are together ρ-zCDP, the
-"zcdp" conversion says the least ε that is known. Where all noise is Gaussian, more is known: its
-privacy loss has one law, and the "gdp" conversion reads δ off that (see ``conversions``).
+The conversion of ρ to (ε, δ) depends on the noise. The conversion "zcdp" gives the least ε that is
+known to hold for all mechanisms that are together ρ-zCDP. Where all noise is Gaussian, the
+distribution of the privacy loss is known, and the conversion "gdp" computes a smaller ε from it
+(see ``conversions``).
 """
 
 from __future__ import annotations
@@ -27,19 +28,20 @@ if TYPE_CHECKING:
 
 Conversion = Literal["zcdp", "paper", "gdp"]
 
-# The least δ of ρ and ε.
+# For each conversion, the function that gives the least δ of ρ and ε.
 _LEAST_DELTA = {"zcdp": zcdp_delta, "gdp": gdp_delta}
 
 UNITS_PER_RHO = 2**52
-# The one bound on a budget, however it is given: what is said of more.
+# The largest ρ of a budget.
 MAX_RHO = 1000.0
+# Error message for a budget above the maximum.
 _BEYOND = f"over the bound of rho = {MAX_RHO:g}, beyond which nobody is protected"
 
-# How a charge says that its noise is a discrete Gaussian's, of ``gaussian_scale``.
+# The name, in a charge, of discrete Gaussian noise with the scale of ``gaussian_scale``.
 GAUSSIAN = "discrete gaussian"
-# How a charge says that its noise came from a seed: no guarantee holds for it.
+# The mark, in a charge, of noise from a seed. No guarantee holds for such noise.
 INSECURE = "INSECURE seeded noise"
-# All that a charge to a budget of the conversion "gdp" may be called.
+# The names of noise that may be charged to a budget with the conversion "gdp".
 GAUSSIANS = (GAUSSIAN, f"{GAUSSIAN} ({INSECURE})")
 
 
@@ -48,9 +50,10 @@ def epsilon_of(rho: float, delta: float, conversion: Conversion = "zcdp") -> flo
 
     Args:
         rho: The zCDP parameter.
-        delta: The δ wanted.
-        conversion: "zcdp", or "paper" for the simpler and larger ρ + 2·√(ρ·ln(1/δ)), or "gdp"
-            for the smaller one of mechanisms that are all Gaussian.
+        delta: The δ at which ε is computed.
+        conversion: "zcdp" for any mechanisms; "paper" for the simpler formula
+            ρ + 2·√(ρ·ln(1/δ)), which gives a larger ε; "gdp" where all noise is Gaussian, which
+            gives a smaller ε.
     """
     check_delta(delta)
     check_conversion(conversion)
@@ -64,7 +67,7 @@ def epsilon_of(rho: float, delta: float, conversion: Conversion = "zcdp") -> flo
 
 
 def rho_of(epsilon: float, delta: float, conversion: Conversion = "zcdp") -> float:
-    """The largest ρ, to rounding, that implies (ε, δ)-DP; never one that is too large."""
+    """The largest ρ that implies (ε, δ)-DP, rounded down."""
     check_epsilon(epsilon)
     check_delta(delta)
     check_conversion(conversion)
@@ -82,17 +85,17 @@ def rho_of(epsilon: float, delta: float, conversion: Conversion = "zcdp") -> flo
             f"this delta is {math.floor(most):,}"
         )
     if conversion != "paper":
-        # The paper's ρ is on the safe side; look for the largest that is.
+        # The ρ of the paper's formula is valid; search upwards for the largest valid ρ.
         low, high = paper, paper
         while high < MAX_RHO and least_delta(high, epsilon) <= delta:
             low, high = high, 2 * high
         rho, _ = _boundary(lambda each: least_delta(each, epsilon) <= delta, low, high)
-    # More than all the rounding above, so that what comes out is on the safe side.
+    # The factor exceeds all rounding errors above, so that the result is never too large.
     return rho * (1 - 1e-12)
 
 
 def _boundary(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """The neighbours between which what holds at the lower end holds no more."""
+    """The two adjacent floats between which a monotone condition changes from true to false."""
     for _ in range(100):
         middle = (low + high) / 2
         if not low < middle < high:
@@ -128,7 +131,7 @@ class Budget:
     conversion: Conversion | None = None
 
     def __post_init__(self) -> None:
-        # Plain floats, whatever kind of number was given: equal budgets are then equal as JSON.
+        # Stored as plain floats, so that equal budgets are equal as JSON.
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         if self.delta is not None:
             object.__setattr__(self, "delta", check_delta(self.delta))
@@ -140,12 +143,12 @@ class Budget:
         """The ρ to be spent.
 
         Args:
-            n_records: The number of records, from which the default δ follows. Only looked at where
-                the number is public, and no δ was given.
-            conversion: The conversion where the budget names none.
+            n_records: The number of records, from which the default δ follows. Used
+                only where the number is public and no δ was given.
+            conversion: The conversion to use if the budget has none.
 
         Raises:
-            BudgetError: There is no δ, and none follows from public knowledge.
+            BudgetError: No δ was given, and no default follows from public knowledge.
         """
         delta = self.delta
         if delta is None:
@@ -183,7 +186,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class RhoBudget:
-    """How much may be spent: ρ-zCDP, in exact units, and what it is as (ε, δ).
+    """The amount of ρ that may be spent, in exact units, and the (ε, δ) that it converts to.
 
     >>> budget = RhoBudget.from_epsilon(1.0, delta=1e-9)
     >>> round(budget.rho, 5), round(budget.epsilon, 9)
@@ -195,8 +198,8 @@ class RhoBudget:
 
     Attributes:
         units: ρ, in units of 2^-52.
-        delta: The δ at which it is stated as (ε, δ).
-        conversion: How ρ is turned into ε.
+        delta: The δ at which ρ is converted to ε.
+        conversion: The conversion from ρ to ε.
     """
 
     units: int
@@ -232,11 +235,11 @@ class RhoBudget:
 
     @property
     def epsilon(self) -> float:
-        """The ε at δ."""
+        """The ε that ρ converts to at δ."""
         return epsilon_of(self.rho, self.delta, self.conversion)
 
     def check_mechanism(self, mechanism: str) -> None:
-        """Refuse a charge for noise of which the conversion does not hold."""
+        """Refuse a charge for noise for which the conversion does not hold."""
         if self.conversion == "gdp" and mechanism not in GAUSSIANS:
             raise BudgetError(
                 "the conversion 'gdp' of the budget holds for Gaussian noise alone, and "
@@ -245,7 +248,7 @@ class RhoBudget:
             )
 
     def split(self, weights: Sequence[float]) -> list[int]:
-        """Units for each part, in proportion to its weight, together never more than there are."""
+        """Units for each part, in proportion to its weight; their sum never exceeds the budget."""
         if not weights or not all(math.isfinite(w) and w > 0 for w in weights):
             raise BudgetError(f"weights must be positive numbers, not {list(weights)!r:.200}")
         exact = [Fraction(weight) for weight in weights]
@@ -257,19 +260,19 @@ class RhoBudget:
 
 
 def units_to_rho(units: int) -> float:
-    """ρ of a number of units, exactly up to ρ = 2 and else to rounding."""
+    """The ρ of a number of units; exact up to ρ = 2, rounded above."""
     return units / UNITS_PER_RHO
 
 
 def default_delta(n_records: int) -> float:
-    """The δ of the paper, 1/N²."""
+    """The default δ for N records, as in the paper: 1/N²."""
     if n_records < 2:
         raise BudgetError(f"a table of {n_records} records has no sensible delta; give one")
     return 1.0 / n_records**2
 
 
 def check_epsilon(epsilon: object) -> float:
-    """ε as a float, if it is a positive number."""
+    """ε as a float; anything but a positive finite number is refused."""
     number = _number(epsilon, "epsilon")
     if not math.isfinite(number) or number <= 0:
         raise BudgetError(f"epsilon must be more than 0 and finite, not {epsilon!r:.80}")
@@ -279,7 +282,7 @@ def check_epsilon(epsilon: object) -> float:
 
 
 def check_delta(delta: object) -> float:
-    """δ as a float, if it is between 0 and 1."""
+    """δ as a float; anything but a number between 0 and 1 is refused."""
     number = _number(delta, "delta")
     if not 1e-300 <= number <= 0.9:
         raise BudgetError(
@@ -289,12 +292,12 @@ def check_delta(delta: object) -> float:
 
 
 def check_neighbours(neighbours: object) -> None:
-    """Refuse a neighbouring relation without a name."""
+    """Refuse an unknown neighbouring relation."""
     _check_name("neighbours", neighbours, get_args(Neighbours))
 
 
 def check_conversion(conversion: object) -> None:
-    """Refuse a conversion without a name."""
+    """Refuse an unknown conversion."""
     _check_name("conversion", conversion, get_args(Conversion))
 
 
@@ -306,7 +309,7 @@ def _check_name(what: str, name: object, known: Sequence[str]) -> None:
 
 
 def _number(value: object, what: str) -> float:
-    """A number of any make, NumPy's included, as a float."""
+    """A number of any type, NumPy's types included, as a float."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise BudgetError(f"{what} must be a number, not {value!r:.80}")
     try:

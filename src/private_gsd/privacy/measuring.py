@@ -1,6 +1,8 @@
 """Measuring: exact counts become noisy ones. Each function pays first, and draws noise after.
 
-This module and ``selection`` are the only ones that open exact counts.
+Everything that a release learns from exact counts comes from this module and ``selection``.
+Evaluations also read exact counts (``counting.comparison``); their results are as sensitive as the
+data.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from private_gsd.privacy.noise import NoiseSource
     from private_gsd.workloads import Neighbours
 
-# How many groups a charge names before it only counts the rest.
+# A charge names at most this many groups, and states the number of the others.
 NAMED_GROUPS = 1000
 MAX_RECORDS = 2**53
 
@@ -59,8 +61,8 @@ def release_counts(
     Args:
         exact: The exact counts.
         groups: The groups to be measured, each once.
-        units: For each group, its part of the budget.
-        accountant: Charged with the sum before any noise is drawn.
+        units: For each group, its part of the budget, in units of 2^-52 of ρ.
+        accountant: The accountant, which is charged with the sum before any noise is drawn.
         noise: The source of noise.
         neighbours: The neighbouring relation, which sets the sensitivity.
     """
@@ -71,8 +73,8 @@ def release_counts(
         raise BudgetError(f"{len(groups):,} groups need as many budgets, not {len(units):,}")
     squares = workload.squared_sensitivities(neighbours)[list(groups)]
     conversion = accountant.conversion
-    # Calibrated before the charge: what cannot be calibrated is not paid for. A group that no
-    # neighbour can change (a table of one cell) is treated as if one could.
+    # Noise is calibrated before the charge, so that a failure to calibrate costs nothing. A group
+    # of sensitivity 0 (a table of one cell) is treated as if its sensitivity were 1.
     scales = np.array(
         [
             gaussian_scale(float(square) or 1.0, each, conversion)
@@ -89,7 +91,7 @@ def release_counts(
         exact.counts[workload.offsets[group] : workload.offsets[group + 1]] for group in groups
     ]
     noisy: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)] * len(parts)
-    # Groups with one scale are drawn in one call, which the threads then share.
+    # The noise of all groups with the same scale is drawn in one call, on several threads.
     for scale in np.unique(scales):
         mine = np.flatnonzero(scales == scale)
         drawn = noise.gaussian(np.concatenate([parts[each] for each in mine]), float(scale))
@@ -112,7 +114,7 @@ def release_n_records(
 
 
 def require_public_schema(exact: ExactCounts, noise: NoiseSource) -> None:
-    """Refuse a drafted schema, which noise does not hide, unless the noise is seeded."""
+    """Refuse a drafted schema, whose values noise does not hide, unless the noise is seeded."""
     if noise.private and exact.workload.schema.drafted:
         raise SchemaError(
             "the schema is a draft: its values and bounds were learned from the data, and whatever "
@@ -122,7 +124,7 @@ def require_public_schema(exact: ExactCounts, noise: NoiseSource) -> None:
 
 
 def noise_name(mechanism: str, noise: NoiseSource) -> str:
-    """The mechanism as a charge names it: seeded noise protects nobody, and is called so."""
+    """The name of a mechanism in a charge; the name of seeded noise says that it is insecure."""
     return mechanism if noise.private else f"{mechanism} ({INSECURE})"
 
 

@@ -1,8 +1,8 @@
 """Noise on whole numbers, drawn by OpenDP, and its calibration to ρ-zCDP.
 
-There are two kinds of noise: the discrete Gaussian on a vector of counts, and the noisy top-k
-with Gumbel noise on a vector of scores. Both take whole numbers and are OpenDP's own; what is here
-chooses their scale, asks OpenDP what that scale costs, and never settles for more than was charged.
+There are two kinds of noise: the discrete Gaussian on a vector of counts, and the noisy top-k with
+Gumbel noise on a vector of scores. Both take whole numbers and are OpenDP's. This module chooses
+their scale, and asks OpenDP for the cost of that scale, which must not exceed the charge.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from private_gsd.privacy.budget import Conversion
 
-# OpenDP calls all of its measurements contributed.
+# OpenDP offers its measurements only with the feature "contrib".
 enable_features("contrib")
 
-# A draw takes about 10 µs. Below this many it is not worth a second thread.
+# The least number of draws for a second thread; one draw takes about 10 µs.
 CHUNK = 4096
 
 
@@ -40,20 +40,20 @@ class NoiseSource(Protocol):
     """A source of noise.
 
     Attributes:
-        private: Whether what is made with it may be called private.
+        private: Whether results made with this noise may be called private.
     """
 
     private: bool
 
     def gaussian(self, counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
-        """Counts with discrete Gaussian noise of that scale."""
+        """Add discrete Gaussian noise of a scale to counts."""
 
     def top_k(self, scores: NDArray[np.int64], k: int, scale: float) -> list[int]:
-        """The positions of the k largest scores after Gumbel noise of that scale."""
+        """The positions of the k largest scores after adding Gumbel noise of a scale."""
 
 
 class SecureNoise:
-    """OpenDP's samplers, which draw from the operating system and take no seed."""
+    """Noise from OpenDP's samplers, which draw from the operating system and take no seed."""
 
     private = True
 
@@ -63,7 +63,8 @@ class SecureNoise:
         self._threads = threads or len(os.sched_getaffinity(0))
 
     def gaussian(self, counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
-        """Chunks on threads: OpenDP's calls release the interpreter's lock."""
+        """Add discrete Gaussian noise, drawn on several threads."""
+        # OpenDP's calls release the interpreter's lock.
         drawn = discrete_gaussian(scale)
         chunks = np.array_split(counts, max(1, min(self._threads, len(counts) // CHUNK)))
         with ThreadPoolExecutor(self._threads) as pool:
@@ -71,15 +72,15 @@ class SecureNoise:
         return np.concatenate(noisy)
 
     def top_k(self, scores: NDArray[np.int64], k: int, scale: float) -> list[int]:
-        """One call."""
+        """The positions of the k largest scores after adding Gumbel noise."""
         return [int(place) for place in noisy_top_k(k, scale)(scores)]
 
 
 class InsecureSeededNoise:
-    """Noise that a seed gives, for tests and experiments. What is made with it is NOT private.
+    """Noise from a seed, for tests and experiments. Results made with this noise are NOT private.
 
-    Anyone who knows the seed can take the noise off again. It rounds floating-point samples, whose
-    law is only close to that of the real mechanisms.
+    Anyone who knows the seed can subtract the noise. Floating-point samples are rounded, so that
+    their distribution is only close to that of the real mechanisms.
     """
 
     private = False
@@ -88,11 +89,11 @@ class InsecureSeededNoise:
         self._rng = np.random.default_rng(seed)
 
     def gaussian(self, counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
-        """Rounded Gaussian noise."""
+        """Add rounded Gaussian noise."""
         return counts + np.rint(scale * self._rng.standard_normal(len(counts))).astype(np.int64)
 
     def top_k(self, scores: NDArray[np.int64], k: int, scale: float) -> list[int]:
-        """Gumbel noise."""
+        """The positions of the k largest scores after adding Gumbel noise."""
         noisy = scores + scale * self._rng.gumbel(size=len(scores))
         return [int(place) for place in np.argsort(-noisy, kind="stable")[:k]]
 
@@ -116,20 +117,19 @@ def noisy_top_k(k: int, scale: float) -> Any:
 
 
 def gaussian_scale(squared_sensitivity: float, units: int, conversion: Conversion) -> float:
-    """The least scale at which the discrete Gaussian costs no more than the units.
+    """The least scale at which the discrete Gaussian costs no more than a budget.
 
-    The variance is Δ²/2ρ, as where the paper defines the Gaussian mechanism (its one-shot and
-    adaptive mechanisms are written with Δ/2ρ, a slip: the proof needs the square). Where the budget
-    has the conversion "gdp" it is larger by three, so that whole numbers are as good as Gaussian
-    noise that was rounded (see ``conversions``). OpenDP is asked what it costs in any case.
+    The variance is Δ²/2ρ. Where the budget has the conversion "gdp", ``ROUNDING`` is added to the
+    variance, which the proof for noise on whole numbers needs (see ``conversions``). The cost is
+    checked with OpenDP in both cases.
 
     Args:
-        squared_sensitivity: Δ².
-        units: The budget.
+        squared_sensitivity: The square of the L2 sensitivity, Δ².
+        units: The budget, in units of 2^-52 of ρ.
         conversion: The conversion of the budget that is charged.
     """
     rho = _positive(units)
-    # The root is rounded up: a sensitivity must not be claimed smaller than it is.
+    # The root is rounded up, so that the sensitivity is never understated.
     sensitivity = math.nextafter(math.sqrt(squared_sensitivity), math.inf)
     scale = sensitivity / math.sqrt(2 * rho)
     if conversion == "gdp":
@@ -138,13 +138,13 @@ def gaussian_scale(squared_sensitivity: float, units: int, conversion: Conversio
 
 
 def selection_scale(units: int, k: int = 1, sensitivity: int = 1) -> float:
-    """The least scale at which selecting k by whole scores costs no more than the units.
+    """The least scale at which the noisy top-k on whole scores costs no more than a budget.
 
-    Gumbel noise of scale 2Δ/ε is the exponential mechanism, which is ε²/8-zCDP; so that the scale
-    is Δ/√(2ρ) for each of the k.
+    Gumbel noise of scale 2Δ/ε is the exponential mechanism, which is ε²/8-zCDP. A selection with
+    budget ρ thus has the scale Δ/√(2ρ); each of the k selections gets 1/k of the budget.
 
     Args:
-        units: The budget.
+        units: The budget, in units of 2^-52 of ρ.
         k: The number of groups that are selected.
         sensitivity: The most that any score can move, Δ.
     """
@@ -154,7 +154,7 @@ def selection_scale(units: int, k: int = 1, sensitivity: int = 1) -> float:
 
 
 def _least(scale: float, cost: Any, rho: float) -> float:
-    """The scale, a few roundings larger where OpenDP's own, rounded up, bound asks for it."""
+    """Increase the scale by a few ulps until OpenDP's upper bound on the cost is at most rho."""
     for _ in range(64):
         if cost(scale) <= rho:
             return scale

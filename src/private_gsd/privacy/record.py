@@ -1,14 +1,14 @@
-"""The privacy record: what is promised about a dataset, in words and numbers, to be published.
+"""The privacy record: the guarantee for a dataset, in words and numbers, to be published.
 
-The promise is about the *total* of a dataset's account. A ledger refuses what would exceed it, and
-so the promise holds however later queries depend on earlier answers (a filter): of zCDP by the
-Rényi filter of Feldman and Zrnic, "Individual Privacy Accounting via a Rényi Filter" (2021), and of
-Gaussian noise see ``conversions``. The same is false of what is spent so far, where spending
-depends on answers (an odometer): that is accounting, and is called so.
+The guarantee is for the *total* of a dataset's account. A ledger refuses charges that would exceed
+the total, and so the guarantee holds even if later queries depend on earlier answers (a privacy
+filter): for zCDP by Feldman and Zrnic, "Individual Privacy Accounting via a Rényi Filter" (2021);
+for Gaussian noise see ``conversions``. No such guarantee holds for the amount spent so far, where
+spending depends on answers (a privacy odometer). The record calls that amount accounting.
 
-A record is a plain dictionary for JSON. All that is said about privacy anywhere (the page, a
-notebook, the command line) is read off it, and whether there is a promise at all off its list
-``not_private_because``.
+A record is a plain dictionary for JSON. Every statement about privacy (in a report, a notebook, the
+command line) is read from a record. There is a guarantee only if its list ``not_private_because``
+is empty.
 """
 
 from __future__ import annotations
@@ -44,10 +44,11 @@ ACCOUNTING = (
     "spent, reserved and remaining are accounting: how much of the total is used. They are no "
     "guarantee; their epsilons only convert amounts of rho."
 )
-# For how many rows of one person, and for which probabilities of a false alarm, it is stated.
+# The guarantee is stated for persons with this many rows, and for tests with these probabilities
+# of a false alarm.
 GROUPS_OF_ROWS = (2, 5, 10)
 FALSE_ALARMS = (0.001, 0.01, 0.05, 0.1)
-# What a release may have used beside the measurements that its ledger paid for.
+# The claims of a release: its sources other than the measurements that its ledger paid for.
 CLAIMS = ("public_counts", "external_groups", "external_private", "derived_statistics")
 
 
@@ -89,24 +90,25 @@ def release_record(
 
     Args:
         record: The ledger's record of the dataset.
-        claims: What was used beside the measurements that the ledger paid for (see ``CLAIMS``).
-        alone: Whether the ledger was made for this release, so that nobody adds up others.
+        claims: The sources other than the measurements that the ledger paid for (see ``CLAIMS``).
+        alone: Whether the ledger was made for this release, so that it does not add up the charges
+            of other releases of the same data.
     """
     return restated({**record, "claims": dict(claims), "this_release_alone": alone})
 
 
 def restated(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record with all that its numbers, charges and claims say, stated anew.
+    """A record whose statements are written anew from its numbers, charges and claims.
 
     Raises:
-        LookupError, TypeError, ValueError, AttributeError, ArithmeticError, BudgetError: It is not
-            a record.
+        LookupError, TypeError, ValueError, AttributeError, ArithmeticError, BudgetError: The
+            document is not a record.
     """
     total, conversion = record["total"], record["conversion"]
     amounts = [record[part][kind] for part in ("total", "spent") for kind in ("rho", "epsilon")]
     if not all(type(number) in (int, float) and math.isfinite(number) for number in amounts):
         raise ValueError("amounts must be numbers")
-    # A claim by another name would go unread, and what it takes away from the promise with it.
+    # A claim with an unknown name would not be read, and the guarantee would omit its restriction.
     unknown = sorted(set(record.get("claims") or {}) - set(CLAIMS))
     if unknown:
         raise ValueError(f"unknown claims: {', '.join(map(repr, unknown))}")
@@ -132,7 +134,7 @@ def restated(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def uncovered(record: Mapping[str, Any]) -> list[str]:
-    """What a release used beside what its ledger paid for, which the guarantee does not cover."""
+    """The sources of a release that the guarantee does not cover, in words."""
     claims = record.get("claims") or {}
     beside = {
         "counts that are claimed to be public": claims.get("public_counts"),
@@ -142,7 +144,7 @@ def uncovered(record: Mapping[str, Any]) -> list[str]:
 
 
 def at_most(number: float, digits: int = 6) -> str:
-    """A bound in a few digits, rounded up: what is printed is true as well.
+    """A bound in a few digits, rounded up, so that the printed number is a bound, too.
 
     >>> at_most(0.99999999), at_most(1.0000001), at_most(1 / 30_000**2, 3)
     ('1', '1.00001', '1.12e-09')
@@ -152,7 +154,7 @@ def at_most(number: float, digits: int = 6) -> str:
 
 
 def _reasons(record: Mapping[str, Any]) -> list[str]:
-    """Why there is no guarantee; none where there is one."""
+    """The reasons why there is no guarantee; empty if there is one."""
     reasons = []
     seeded = [str(each["id"]) for each in record["charges"] if INSECURE in each["mechanism"]]
     if seeded:
@@ -172,7 +174,7 @@ def _reasons(record: Mapping[str, Any]) -> list[str]:
 
 
 def _guarantee(record: Mapping[str, Any], reasons: list[str]) -> str:
-    """The promise, as one that is proven."""
+    """The guarantee in words."""
     if reasons:
         return f"NONE: {'; '.join(reasons)}."
     total, spent = record["total"], record["spent"]
@@ -217,7 +219,7 @@ def _guarantee(record: Mapping[str, Any], reasons: list[str]) -> str:
 
 
 def _tests(rho: float, conversion: Conversion) -> list[dict[str, float]]:
-    """What no test of one row against another exceeds."""
+    """For each probability of a false alarm, the power that no test of one row exceeds."""
     powers = largest_powers(rho, FALSE_ALARMS, conversion)
     return [
         {"false_alarms": alarm, "largest_power": power}
@@ -226,15 +228,15 @@ def _tests(rho: float, conversion: Conversion) -> list[dict[str, float]]:
 
 
 def _group(record: Mapping[str, Any], rows: int) -> dict[str, Any]:
-    """The promise for somebody with several rows; epsilon is None where it would mean nothing.
+    """The guarantee for a person with several rows; epsilon is None where ρ exceeds the maximum.
 
-    k rows that differ are k steps from neighbour to neighbour, and move every answer k times as
-    far as one row may. A mechanism that is ρ-zCDP is k²ρ-zCDP for them (Bun and Steinke,
-    "Concentrated Differential Privacy", 2016, on group privacy): each charge by itself, and so
-    their total. Of Gaussian noise μ is k times as large, which is k²ρ in the conversion
-    "gdp". That the noise is on whole numbers changes nothing: the proof in ``conversions`` takes
-    any vector of whole numbers for what the answers are moved by, and the same variance, larger by
-    3, whatever its length.
+    Two tables that differ in k rows are k steps from neighbour to neighbour apart, and their
+    answers differ by at most k times as much as those of neighbours. A mechanism that is ρ-zCDP is
+    k²ρ-zCDP for them (Bun and Steinke, "Concentrated Differential Privacy", 2016, on group
+    privacy): this holds for each charge and so for their total. For Gaussian noise μ is k times as
+    large, which is k²ρ in the conversion "gdp". The proof in ``conversions`` for noise on whole
+    numbers holds for any vector of whole numbers by which the answers may differ, with the same
+    added variance, whatever the length of the vector.
     """
     rho = rows**2 * record["total"]["rho"]
     epsilon = None if rho > MAX_RHO else epsilon_of(rho, record["delta"], record["conversion"])

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from private_gsd.privacy.noise import NoiseSource
     from private_gsd.workloads import Neighbours
 
-# Distances and penalties end here, and weights: their product is exact in 64 bits.
+# Upper limits of distances and penalties, and of weights; products of both fit into int64.
 LARGEST_DISTANCE = 2**40
 LARGEST_WEIGHT = 2**20
 
@@ -52,7 +52,7 @@ def select_groups(
     """Select the k groups that a synthetic table answers worst, by noisy top-k.
 
     The score of a group is its largest error, ``max |count - round(n_records · answer)|``. One
-    record that is added, removed or replaced moves a count by at most one, and so the score.
+    record that is added, removed or replaced changes each count by at most one, and so the score.
 
     Args:
         exact: The exact counts.
@@ -60,13 +60,14 @@ def select_groups(
         n_records: The number of records, public or measured.
         candidates: The groups to select from.
         k: The number of groups to select.
-        units: The budget of the whole selection.
-        accountant: Charged before any noise is drawn.
+        units: The budget of the whole selection, in units of 2^-52 of ρ.
+        accountant: The accountant, which is charged before any noise is drawn.
         noise: The source of noise.
         neighbours: The neighbouring relation.
     """
-    # All of this before the charge, and the answers most of all: the sensitivity of a score is one
-    # because they are fractions, and rounding n_records times them cannot overflow.
+    # Validate before charging. Answers must lie in [0, 1] so that n_records times them cannot
+    # overflow. The sensitivity of a score is one because answers and n_records depend on the data
+    # through earlier measurements alone, and are thus the same for neighbours.
     require_public_schema(exact, noise)
     candidates, k, expected = _selectable(exact, answers, n_records, candidates, k)
     scale = selection_scale(units, k)
@@ -100,17 +101,17 @@ def select_by_distance(
     penalty, such as the distance that noise alone would leave. Weights are whole and penalties are
     rounded, so that scores are whole numbers, and exact.
 
-    Its sensitivity. Weights, penalties, answers and ``n_records`` are the same for neighbouring
-    datasets, and nothing else is rounded. By the triangle inequality d_r moves by no more than
-    ``Σ |change of a count|``. Changes of counts are whole numbers z, for which |z| <= z²: that sum
-    is at most the *squared* L2 sensitivity of the group's counts, s_r, which the workload knows
-    exactly. (One table of a marginal with more than one cell: replacing one record takes one
+    Sensitivity of the score: weights, penalties, answers and ``n_records`` are the same for
+    neighbouring datasets, and nothing else is rounded. By the triangle inequality d_r moves by no
+    more than ``Σ |change of a count|``. Changes of counts are whole numbers z, for which |z| <= z²:
+    that sum is at most the *squared* L2 sensitivity of the group's counts, s_r, which the workload
+    knows exactly. (One table of a marginal with more than one cell: replacing one record takes one
     from a cell and adds one to another, 2; adding or removing one record, 1. A group of several
-    tables, the levels of a tree, has the sum over them.) To cut d_r off at a public number moves
-    nothing further apart. So a score moves by at most w_r · s_r, and no score of any candidate by
-    more than the largest of these, which is the sensitivity (in the largest norm) that the noise is
-    for. It may move up for one group and down for another; OpenDP's bound, ``selection_scale``,
-    allows for it.
+    tables, the levels of a tree, has the sum over them.) Limiting d_r to a public maximum does not
+    increase its sensitivity. So the score of group r changes by at most w_r · s_r, and the largest
+    of these over all candidates is the L∞ sensitivity of the scores, to which the noise is
+    calibrated. Some scores may increase while others decrease; OpenDP's bound in
+    ``selection_scale`` allows for it.
 
     Args:
         exact: The exact counts.
@@ -118,19 +119,19 @@ def select_by_distance(
         n_records: The number of records, public or measured.
         candidates: The groups to select from.
         k: The number of groups to select.
-        units: The budget of the whole selection.
+        units: The budget of the whole selection, in units of 2^-52 of ρ.
         weights: For each candidate, a public weight, a whole number of at least 1; 1 by default.
         penalties: For each candidate, a public distance of at least 0; 0 by default.
-        accountant: Charged before any noise is drawn.
+        accountant: The accountant, which is charged before any noise is drawn.
         noise: The source of noise.
         neighbours: The neighbouring relation, which sets the sensitivity.
     """
-    # All of this before the charge, as above.
+    # Validate before charging, as in ``select_groups``.
     require_public_schema(exact, noise)
     candidates, k, expected = _selectable(exact, answers, n_records, candidates, k)
     weighed, taken = _public(len(candidates), weights, penalties)
     squares = exact.workload.squared_sensitivities(neighbours)[candidates]
-    # What no neighbour can change (a table of one cell) is treated as if one could.
+    # A group of sensitivity 0 (a table of one cell) is treated as if its sensitivity were 1.
     bounds = [
         weight * max(1, math.ceil(square))
         for weight, square in zip(weighed.tolist(), squares.tolist(), strict=True)
@@ -142,7 +143,7 @@ def select_by_distance(
         [f"{k} of {len(candidates):,} groups"],
         neighbours,
     )
-    # No cell is farther apart than the cut, so that no sum of them overflows.
+    # Errors are limited so that no sum of them overflows.
     errors = np.minimum(np.abs(exact.counts - expected), LARGEST_DISTANCE // 4)
     distances = np.add.reduceat(errors, exact.workload.offsets[:-1])[candidates]
     beyond: NDArray[np.int64] = np.minimum(distances, LARGEST_DISTANCE) - taken
@@ -157,9 +158,9 @@ def _selectable(
     candidates: Sequence[int],
     k: int,
 ) -> tuple[list[int], int, NDArray[np.int64]]:
-    """The checked candidates and their number to select, and the counts that the answers mean."""
+    """The checked candidates, the number to select, and the answers as counts of n_records."""
     numbers: list[int] = group_numbers(candidates, exact.workload.num_groups).tolist()
-    if (exact.workload.units != 1).any():
+    if (exact.workload.max_contributions != 1).any():
         raise BudgetError(
             "the adaptive mechanism selects by errors of counts, and cannot select sums; measure "
             "them one-shot"
@@ -175,13 +176,13 @@ def _selectable(
 def _public(
     number: int, weights: Sequence[int] | None, penalties: Sequence[float] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Weights and penalties of so many candidates, in whole numbers that cannot overflow."""
+    """The weights and penalties of all candidates, as whole numbers that cannot overflow."""
     weighed = [1] * number if weights is None else list(weights)
     taken = np.zeros(number) if penalties is None else np.asarray(penalties, dtype=np.float64)
     if len(weighed) != number or taken.shape != (number,):
         raise BudgetError(f"{number:,} candidates need as many weights and penalties")
     checked = [whole("a weight", weight, 1, LARGEST_WEIGHT) for weight in weighed]
-    if not (taken >= 0).all():  # also not a number
+    if not (taken >= 0).all():  # refuses NaN, too
         raise BudgetError("penalties must be numbers of at least 0")
     cut = np.rint(np.minimum(taken, LARGEST_DISTANCE)).astype(np.int64)
     return np.array(checked, dtype=np.int64), cut

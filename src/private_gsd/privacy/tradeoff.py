@@ -1,16 +1,17 @@
-"""Trade-off: how well any test can tell two neighbouring datasets apart, by what is promised.
+"""Trade-off: a bound on how well any test can tell two neighbouring datasets apart.
 
-Somebody knows a table but for one row, and tests one value of that row against another (or whether
-the row is in, where rows are added and removed). A test that raises a false alarm with probability
-a says rightly that the first value is in with a probability that is called its power. Where all
-that is released is (ε, δ)-differentially private, no test has a power above
+An adversary knows all rows of a table but one, and tests one value of that row against another (or,
+under add-remove neighbours, whether the row is present). The false alarm probability a of a test is
+the probability that it reports the first value where the second is true; its power is the
+probability that it reports the first value where the first is true. If a release is
+(ε, δ)-differentially private, no test has a power above
 
     e^ε a + δ    and    1 - e^-ε (1 - δ - a):
 
-the first is the promise for the event "the test says so", the second that for "the test does not
-say so", with the two datasets in the other order. Both hold, since of two neighbours each is the
-other's. They hold for every ε at its own δ, so that the least over any list of ε is a bound too;
-more of them make it smaller, never wrong.
+the first follows from the definition for the event "the test reports the first value", the second
+from the definition for the opposite event with the two datasets exchanged. Both hold for every ε
+and its δ, so that the least bound over any list of ε is a bound, too. A longer list makes the bound
+smaller, never wrong.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 
     from private_gsd.privacy.budget import Conversion
 
-# How many ε are tried, and at which δ the last of them stands: what is below it is not looked for.
+# The number of ε that are tried, and the δ of the largest of them.
 STEPS = 800
 LEAST_DELTA = 1e-12
-# More than all rounding does to a probability.
+# A bound on the rounding error of a probability.
 ROUNDED = 1e-12
 
 
@@ -45,7 +46,8 @@ def largest_powers(
     Args:
         rho: The total of ρ.
         false_alarms: Probabilities of false alarms.
-        conversion: "gdp" where all noise is Gaussian; else the bound for any ρ-zCDP is given.
+        conversion: "gdp" where all noise is Gaussian. With any other conversion, the result holds
+            for all mechanisms that are ρ-zCDP.
     """
     if rho > MAX_RHO:
         return [1.0 for _ in false_alarms]
@@ -59,7 +61,7 @@ def largest_powers(
             )
             for epsilon, delta in pairs
         )
-        # A test that looks at nothing has the power of its false alarms.
+        # A test that ignores the release has a power equal to its false alarm probability.
         return min(max(least + ROUNDED, alarm), 1.0)
 
     return [power(alarm) for alarm in false_alarms]
@@ -67,7 +69,7 @@ def largest_powers(
 
 @lru_cache(maxsize=16)
 def _epsilon_deltas(rho: float, conversion: Conversion) -> list[tuple[float, float]]:
-    """Many ε, each with its δ; cached, since a record states it anew whenever it is read."""
+    """A list of ε, each with its δ; cached, since every reading of a record needs it."""
     least_delta = gdp_delta if conversion == "gdp" else zcdp_delta
     last = epsilon_of(rho, LEAST_DELTA, conversion)
     epsilons = [last * step / STEPS for step in range(STEPS + 1)]

@@ -1,4 +1,4 @@
-"""Atoms of mixed columns: the finest cells, of which all measured features are sums.
+"""Atoms of mixed columns: the finest cells; a cell of any measured feature is a union of atoms.
 
 The atoms of a discrete column are its values. A numeric column is cut at the cut points of all
 measured features, and its atoms are the segments that hold a value; a column without features is a
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from private_gsd.projection.domain import columns_of
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ class Atoms:
 
     @cached_property
     def columns(self) -> Columns:
-        """The values of every segment, those that hold no value among them."""
+        """The values of every segment; segments that hold no value are included."""
         return columns_of(self.schema, self.cuts)
 
     @cached_property
@@ -69,7 +69,7 @@ class Atoms:
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """Where each column's atoms begin among all; one more than columns."""
+        """Where each column's atoms begin among all atoms; columns + 1 entries."""
         return starts_of(self.sizes)
 
     def cells(self, feature: Feature) -> NDArray[np.int64]:

@@ -10,11 +10,11 @@ import numpy as np
 from private_gsd.errors import SchemaError
 from private_gsd.kernels.cells import fill_atoms
 from private_gsd.kernels.rules import Rules as Kernel
-from private_gsd.kernels.rules import mark_broken, scatter
+from private_gsd.kernels.rules import mark_broken, random_rows
 from private_gsd.projection.domain import columns_of, random_table
 from private_gsd.sql.rules import PATIENCE, Rules, UndecidedError, check_rules
+from private_gsd.workloads.offsets import starts_of
 from private_gsd.workloads.programs import compiled, cut_columns, depth_of
-from private_gsd.workloads.starts import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float64]
 
-# Number of rows of a pool, each found by the rules alone. Random rows begin as one of them.
+# Number of rows of a pool, which are found from the rules alone. Random rows begin as copies of
+# these rows.
 POOL = 500
 # Number of times that each value of a random row is redrawn.
 ROUNDS = 10
-# Number of failures after which a pool has no more rows.
+# Number of failed attempts to find a row after which the pool is left as it is.
 MISSES = 20
 
 _POOL = 2**60  # the stream of random numbers of pools
@@ -44,7 +45,7 @@ class Pool:
         rules: The rules.
         kernel: The rules as the kernels' arrays.
         rows: The rows, encoded.
-        depth: The largest number of numbers of a rule's program.
+        depth: The most numbers that the program of a rule holds at once.
     """
 
     rules: Rules
@@ -61,7 +62,7 @@ class Pool:
         seed: int,
         size: int = POOL,
     ) -> Pool | None:
-        """The pool of a schema; None if it has no rules.
+        """The pool of a schema; None if the schema has no rules.
 
         Args:
             schema: The schema.
@@ -92,7 +93,9 @@ class Pool:
 
     def fill(self, columns: Columns, seed: int, number: int, values: Matrix) -> None:
         """Fill a table with rows that keep the rules."""
-        scatter(self.kernel, columns, self.rows, ROUNDS, seed, number, values, np.zeros(self.depth))
+        random_rows(
+            self.kernel, columns, self.rows, ROUNDS, seed, number, values, np.zeros(self.depth)
+        )
 
 
 def kernel_of(rules: Rules, cuts: Sequence[NDArray[np.float64]], free: NDArray[np.int64]) -> Kernel:

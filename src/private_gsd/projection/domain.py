@@ -9,7 +9,7 @@ import numpy as np
 from private_gsd.kernels.cells import Columns, draw_table
 from private_gsd.kernels.streams import begin_stream
 from private_gsd.schema import Discrete, Real
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ def columns_of(schema: Schema, cuts: Sequence[NDArray[np.float64]]) -> Columns:
 def random_table(
     columns: Columns, rows: int, seed: int, number: int = 0, pool: Pool | None = None
 ) -> NDArray[np.float64]:
-    """A table of uniform random values, or with a pool of random rows that keep its rules."""
+    """A table of uniform random values; with a pool, of random rows that keep the pool's rules."""
     values = np.empty((rows, len(columns.discrete)))
     if pool is not None:
         pool.fill(columns, seed, number, values)
@@ -69,7 +69,7 @@ def random_table(
 
 
 def _denominator(column: Column) -> float:
-    """The number of grid steps to 1: 1 for whole numbers, dates and codes, 10^d for d decimals."""
+    """The number of grid steps per 1: 1 for whole numbers, dates and codes, 10^d for d decimals."""
     if isinstance(column, Real):
         return 0.0 if column.decimals is None else 10.0**column.decimals
     return 1.0
@@ -78,7 +78,7 @@ def _denominator(column: Column) -> float:
 def _atoms(
     column: Column, cuts: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The first and last step of each atom, without that of null."""
+    """The first and last step of each atom; the atom of null is left out."""
     low, high = column.bounds
     if isinstance(column, Discrete):
         codes = np.arange(len(column.values), dtype=np.float64)

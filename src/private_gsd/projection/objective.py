@@ -14,7 +14,7 @@ import numpy as np
 
 from private_gsd.kernels.cells import fill_atoms
 from private_gsd.kernels.edits import Problem, State, Workspace, count_rows
-from private_gsd.kernels.halfspaces import fill_pulls
+from private_gsd.kernels.halfspaces import fill_halfspace_gains
 from private_gsd.kernels.marginals import LANES, fill_residuals
 from private_gsd.projection.constraints import POOL, Pool, kernel_of
 from private_gsd.projection.domain import columns_of, random_table
@@ -44,14 +44,15 @@ CANDIDATES = 32
 
 
 class Objective:
-    """What a search minimises.
+    """The objective that a search minimises.
 
     Args:
         measurements: The noisy counts.
         weights: The weight of each query: the inverse of its variance, or the same for all.
         fixed: Names of columns whose values stay as they are.
-        movable: The number of rows that may change, the first ones; all by default.
-        pool: The number of rows that keep the schema's rules, of which others are made.
+        movable: The first ``movable`` rows may change; all rows by default.
+        pool: The number of rows of the pool, from which random rows that keep the schema's rules
+            are made.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class Objective:
 
     @property
     def ruled(self) -> bool:
-        """Whether there are rules to keep."""
+        """Whether the schema has rules."""
         return bool(self.schema.constraints)
 
     @cached_property
@@ -124,7 +125,7 @@ class Objective:
         )
 
     def random_table(self, rows: int, seed: int, number: int = 0) -> NDArray[np.float64]:
-        """A random table, of rows that keep the schema's rules."""
+        """A random table whose rows keep the schema's rules."""
         columns = self.problem.columns
         if self.ruled and (self._pool is None or self._pool[0] != seed):
             self._pool = (
@@ -150,12 +151,12 @@ class Objective:
                 counts[each.query : each.query + each.size] = each.met(values).sum(axis=0)
         targets = self.shares * len(values)
         sources, queries = problem.tables.sources, problem.directions.queries
-        # Padded, since whole lanes are read at the end, too.
+        # Padded, since the kernels read whole lanes, also at the end.
         residuals = np.zeros(len(sources) + LANES, dtype=np.float32)
         fill_residuals(sources, problem.weights, targets, counts, residuals)
-        pulls = np.zeros(len(queries), dtype=np.float32)
-        fill_pulls(queries, problem.weights, targets, counts, pulls)
-        return State(values, atoms, targets, counts, residuals, pulls)
+        halfspace_gains = np.zeros(len(queries), dtype=np.float32)
+        fill_halfspace_gains(queries, problem.weights, targets, counts, halfspace_gains)
+        return State(values, atoms, targets, counts, residuals, halfspace_gains)
 
     def workspace(self) -> Workspace:
         """A workspace for one thread."""
@@ -185,13 +186,13 @@ class Objective:
         )
 
     def loss(self, state: State) -> float:
-        """The loss in the kernels' measure: over counts, with weights of at most 1."""
+        """The loss as the kernels compute it: over counts, with weights of at most 1."""
         squares: NDArray[np.float64] = (state.targets - state.counts) ** 2
         # Without BLAS, whose threads would wait for each other on a busy machine.
         return float((self.share_weights * squares).sum())
 
     def reduced_chi_square(self, state: State) -> float:
-        """The mean of squared residuals over the variances of the noise; noise alone gives 1."""
+        """The mean of squared residuals over the variances of the noise; 1 for noise alone."""
         residuals: NDArray[np.float64] = (state.targets - state.counts) / len(state.values)
         squares: NDArray[np.float64] = residuals**2 / self._variances
         return float(squares.mean())

@@ -49,11 +49,14 @@ class Projection:
 
 
 class Projector(ABC):
-    """Makes tables from measurements. Subclasses are frozen dataclasses; fields are settings."""
+    """A projector makes tables from measurements.
 
-    # Whether its tables keep the rules of a schema.
+    Subclasses are frozen dataclasses. Their fields are the settings.
+    """
+
+    # Whether the tables of this projector keep the rules of a schema.
     keeps_rules: ClassVar[bool] = False
-    # Whether it takes public counts and derived statistics beside measurements.
+    # Whether this projector takes public counts and derived statistics beside measurements.
     takes_knowledge: ClassVar[bool] = False
 
     @property
@@ -67,14 +70,14 @@ class Projector(ABC):
         return False
 
     def check(self, workload: Workload) -> None:  # noqa: B027
-        """Refuse queries that it cannot serve, by name, and a missing optional package."""
+        """Raise an error that names queries it cannot serve, or a missing optional package."""
 
     def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
-        """Why it cannot use measurements of all these groups at once; None if it can.
+        """Why the projector cannot use measurements of all these groups at once; None if it can.
 
         Args:
             workload: The groups.
-            share: The share of the largest allowed model that these groups may take, where the
+            share: The fraction of the largest allowed model that these groups may take, where the
                 model grows with every group.
         """
         return None
@@ -107,10 +110,10 @@ class Projector(ABC):
             measurements: The noisy answers.
             rows: The number of rows of the table.
             seed: The seed of the projection; privacy does not depend on it.
-            start: An encoded table of as many rows to start from, where the projector can.
-            threads: The number of threads, where the projector can choose it.
+            start: An encoded table of ``rows`` rows to start from, where the projector supports it.
+            threads: The number of threads, where the projector supports it.
             progress: Called with the progress; if it returns true, the projection stops, and the
-                table is made of what was found so far.
+                table is made from what was found so far.
         """
 
     def to_dict(self) -> dict[str, Any]:
@@ -139,7 +142,7 @@ def require_served(name: str, workload: Workload, served: tuple[str, ...]) -> No
 
 
 def require_finite(name: str, loss: float, learning_rate: float) -> float:
-    """The loss, if it is finite; with too large a learning rate it is not."""
+    """The loss, if it is finite; raises an error otherwise (the learning rate is too large)."""
     if not math.isfinite(loss):
         raise ProjectionError(
             f"the loss of the projector {name!r} is {loss}: its learning rate of "
@@ -153,9 +156,7 @@ def checked(measurements: Measurements, rows: int, seed: int) -> tuple[int, int]
     """The number of rows and the seed, if they and the measurements are valid."""
     if not isinstance(measurements, Measurements):
         raise ProjectionError(f"a projector needs Measurements, not {type(measurements).__name__}")
-    return whole_number("rows", rows, 1, MOST_ROWS), whole_number("seed", seed, 0, 2**63 - 1)
-
-
-def whole_number(name: str, value: Any, low: int, high: int) -> int:
-    """A whole number of any type between two bounds."""
-    return whole(name, value, low, high, ProjectionError)
+    return (
+        whole("rows", rows, 1, MOST_ROWS, ProjectionError),
+        whole("seed", seed, 0, 2**63 - 1, ProjectionError),
+    )

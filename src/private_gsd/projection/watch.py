@@ -1,4 +1,4 @@
-"""Watching a projection: it reports progress, keeps a history, and stops where it should."""
+"""Watch: reports the progress of a projection, records its history, and stops it early."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ class Watch:
         another handler is set. An exception could otherwise be raised at any moment, even while an
         edit is half made.
 
-        An interruption after the last check stops no search; ``end_reason`` gives it at the end.
-        Later signals raise KeyboardInterrupt as usual.
+        An interruption after the last check does not stop the search; ``end_reason`` gives it at
+        the end. Later signals raise KeyboardInterrupt as usual.
         """
 
         raising = raising_handler()
@@ -120,7 +120,7 @@ class Watch:
         def handle(number: int, frame: FrameType | None) -> None:
             second, self.interrupted = self.interrupted, True
             if second and self._raises:
-                self._raises = False  # once, so that nothing keeps the handler from coming back
+                self._raises = False  # once, so that the handler is always restored
                 raising(number, frame)
 
         try:
@@ -144,7 +144,7 @@ class Watch:
             raise Stopped("time")
 
     def report(self, generation: int, what: str | None = None) -> None:
-        """Report progress within a generation, if the last report is long enough ago, and check.
+        """Report progress within a generation, unless the last report is recent, and check.
 
         Args:
             generation: The number of generations so far.

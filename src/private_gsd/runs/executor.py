@@ -64,7 +64,7 @@ class Executor:
         checkpoint: What the run has done so far.
         noise: Gives the noise of a step, by the step's stream.
         project: Makes a table of measurements, from a table to start from, by the table's number.
-        begin: Gives a random table that keeps the schema's rules.
+        initial_table: Gives a random table that keeps the schema's rules.
     """
 
     task: Task
@@ -73,7 +73,7 @@ class Executor:
     checkpoint: Checkpoint
     noise: Callable[[int], NoiseSource]
     project: Callable[[Measurements, Matrix | None, int], Matrix]
-    begin: Callable[[], Matrix]
+    initial_table: Callable[[], Matrix]
     _n_records: NoisyRecordCount | None = field(default=None, init=False)
     _measured: Measurements | None = field(default=None, init=False)
     _selections: list[list[int]] = field(default_factory=list, init=False)
@@ -113,7 +113,7 @@ class Executor:
         if isinstance(step, Project):
             self._table = self._project(step)
             return self._table
-        self._table = Table(self.begin)
+        self._table = Table(self.initial_table)
         return self._table
 
     @property
@@ -211,7 +211,7 @@ class Executor:
         return list(chosen.groups)
 
     def _project(self, step: Project) -> Table:
-        """A table that was or is made, or one that is gone because later ones are there."""
+        """The table of the checkpoint, a new one, or a placeholder for one that is not needed."""
         made = self.checkpoint.table(step.number)
         if made is not None:
             return Table(lambda: made)
@@ -225,7 +225,7 @@ class Executor:
         return Table(lambda: table)
 
     def _check_committed(self, name: str, units: int, kind: str, *, last: bool) -> None:
-        """Whether the ledger knows what a step drew, at its price, and knows nothing newer.
+        """Refuse a step whose charge the ledger does not have, with the same units and digest.
 
         Args:
             name: The name of the step.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from private_gsd.privacy.budget import Conversion
     from private_gsd.privacy.ledger.reservations import Reservation
-    from private_gsd.system.interruptions import Remembered
+    from private_gsd.system.interruptions import InterruptGuard
 
 
 class Payments(Protocol):
@@ -45,7 +45,7 @@ class LedgerPayments:
     """
 
     reservation: Reservation
-    interruptions: Remembered
+    interruptions: InterruptGuard
 
     @property
     def name(self) -> str:
@@ -96,7 +96,7 @@ class SweepPayments(UnresumedPayments):
 
     reservation: Reservation
     number: int
-    interruptions: Remembered
+    interruptions: InterruptGuard
 
     @property
     def name(self) -> str:
@@ -129,17 +129,19 @@ class UnledgeredPayments(UnresumedPayments):
 class StepAccountant:
     """Pays for one step of a run, once."""
 
-    run: Reservation
+    reservation: Reservation
     step: str
-    interruptions: Remembered
+    interruptions: InterruptGuard
 
     @property
     def conversion(self) -> Conversion:
-        """The dataset's."""
-        return self.run.ledger.account(self.run.dataset).budget.conversion
+        """The conversion of the dataset's budget."""
+        return self.reservation.ledger.account(self.reservation.dataset).budget.conversion
 
     def charge(self, units: int, mechanism: str, groups: Sequence[str], neighbours: str) -> str:
         """The number of the charge, new or old; nothing is paid after Ctrl-C."""
         self.interruptions.check()
-        require_same(self.run.ledger.account(self.run.dataset).neighbours, neighbours)
-        return str(self.run.charge(self.step, units, mechanism, groups).id)
+        require_same(
+            self.reservation.ledger.account(self.reservation.dataset).neighbours, neighbours
+        )
+        return str(self.reservation.charge(self.step, units, mechanism, groups).id)

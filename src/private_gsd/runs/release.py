@@ -67,10 +67,10 @@ VERSION = 3
 
 
 class Release:
-    """A release folder, to be read. ``run_folder`` has what fills it.
+    """A release folder, to be read; ``Release.load`` opens one and checks it.
 
     Args:
-        folder: Where it is.
+        folder: The path of the folder.
     """
 
     def __init__(self, folder: str | Path) -> None:

@@ -16,7 +16,7 @@ from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.privacy.ledger.reservations import Reservation
 from private_gsd.privacy.record import release_record
 from private_gsd.runs.payments import LedgerPayments
-from private_gsd.system.interruptions import Remembered
+from private_gsd.system.interruptions import InterruptGuard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +48,7 @@ class ReleaseRun:
         release, settings = self.release, self.runner.settings
         release.check_inputs()
         self.runner.check()  # what a projector needs may be gone since the run began
-        self.runner.rehearse()
+        self.runner.precompile()
         facts = release.run
         path = self._ledger_path(facts, moved)
         # Whose ledger it is: the run's own, unless another was named before the first was opened.
@@ -58,7 +58,7 @@ class ReleaseRun:
         if moved is not None or not makes:
             require_ledger(path, settings.dataset)
         created = first if moved is None and makes else False
-        interruptions = Remembered()
+        interruptions = InterruptGuard()
         with interruptions.listening(), Ledger(path, create=created) as ledger:
             reservation = Reservation(ledger, settings.dataset, facts["run"], secrets.token_hex(8))
             self._check_account(ledger)

@@ -200,7 +200,7 @@ class RunFolder(Release):
                     old.unlink(missing_ok=True)
 
     def _mark(self, number: int, content: bytes) -> bytes:
-        """A checksum of a table that is right in its own place alone."""
+        """A checksum that binds a table to its run and its number."""
         place = f"{self._document['run']} {number} ".encode()
         return hashlib.sha256(place + content).hexdigest().encode()
 

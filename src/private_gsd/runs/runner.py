@@ -11,7 +11,7 @@ import numpy as np
 from private_gsd.mechanisms.base import Task, plan_run
 from private_gsd.mechanisms.defaults import check_projector
 from private_gsd.mechanisms.forecast import require_memory
-from private_gsd.mechanisms.rehearsal import rehearse
+from private_gsd.mechanisms.precompilation import precompile
 from private_gsd.privacy.noise import InsecureSeededNoise, SecureNoise
 from private_gsd.projection.constraints import first_table
 from private_gsd.runs.executor import COUNTING_STREAM, Executor
@@ -79,7 +79,7 @@ class Runner:
             some = self.workload.select(groups)
             return projector.why_infeasible(some if external is None else some + external, share)
 
-        asks = mechanism.asks_feasibility(projector, self.workload, external)
+        asks = mechanism.needs_feasibility_checks(projector, self.workload, external)
         return Task(
             self.workload,
             self.target,
@@ -101,10 +101,10 @@ class Runner:
         self.settings.projector.check(everything)
         check_projector(self.settings.projector, self.settings.mechanism, self.workload, external)
 
-    def rehearse(self) -> None:
+    def precompile(self) -> None:
         """Load or compile what the run needs, before anything is paid for."""
         mechanism, projector = self.settings.mechanism, self.settings.projector
-        rehearse(
+        precompile(
             mechanism,
             self.workload,
             lambda some: projector.prepare(
@@ -143,7 +143,7 @@ class Runner:
             checkpoint=checkpoint,
             noise=self._noise,
             project=table,
-            begin=lambda: first_table(
+            initial_table=lambda: first_table(
                 self.target.schema, self.settings.rows, self.settings.random_state
             ),
         ).run(self.settings.mechanism)

@@ -108,7 +108,7 @@ class RunSettings:
 
 
 def check_dataset(dataset: Any, on_invalid: Any, insecure_noise_seed: Any) -> None:
-    """Refuse what makes no sense of the words that ``fit`` takes."""
+    """Refuse a dataset's name, an ``on_invalid`` or a noise seed that makes no sense."""
     check_line(dataset, "dataset")
     if on_invalid not in get_args(OnInvalid):
         raise SchemaError(f"on_invalid must be 'error' or 'coerce', not {on_invalid!r:.80}")

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from private_gsd.schema import Date, Datetime, Integer, Real
 from private_gsd.sql.evaluating import divided
-from private_gsd.sql.expressions import Arithmetic, Constant, Number, Value
+from private_gsd.sql.expressions import Arithmetic, ColumnValue, Constant, Number
 from private_gsd.sql.predicate_text import PredicateText, bare, is_text, short
 
 if TYPE_CHECKING:
@@ -96,14 +96,14 @@ class NumberReader(PredicateText):
     def _number_of_column(self, node: exp.Column) -> Quantity:
         position, column = self.column(node)
         if isinstance(column, Integer | Real):
-            return Quantity(Value(position))
+            return Quantity(ColumnValue(position))
         if isinstance(column, Date | Datetime):
             if column.unit not in SECONDS:
                 raise self.error(
                     node,
                     f"column {column.name!r} has no days, only {column.resolution}s",
                 )
-            return Quantity(Value(position), "moment", SECONDS[column.unit])
+            return Quantity(ColumnValue(position), "moment", SECONDS[column.unit])
         raise self.error(node, f"column {column.name!r} is {column.kind}, not a number")
 
     def _has_moments(self, node: Node) -> bool:
@@ -218,8 +218,8 @@ def _in_unit(number: Quantity, unit: float) -> Quantity:
     inner = number.number
     if isinstance(inner, Constant):
         scaled: Number = Constant(inner.number * factor)
-    elif isinstance(inner, Value):
-        scaled = Value(inner.position, inner.factor * factor)
+    elif isinstance(inner, ColumnValue):
+        scaled = ColumnValue(inner.position, inner.factor * factor)
     else:
         scaled = Arithmetic("*", (inner, Constant(float(factor))))
     return Quantity(scaled, number.sort, unit)

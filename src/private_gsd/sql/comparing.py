@@ -17,10 +17,10 @@ from private_gsd.sql.expressions import (
     FALSE,
     TRUE,
     UNKNOWN,
+    ColumnTest,
     Comparison,
     Constant,
-    Known,
-    Test,
+    ConstantTruth,
     Truth,
     both,
     either,
@@ -43,7 +43,7 @@ class ComparisonReader(NumberReader):
         """A comparison as an expression."""
         left, right = bare(left), bare(right)
         if isinstance(left, exp.Null) or isinstance(right, exp.Null):
-            return Known(UNKNOWN)
+            return ConstantTruth(UNKNOWN)
         if isinstance(left, exp.Column) and isinstance(right, exp.Column):
             pair = self._two_lists(left, operator, right)
             if pair is not None:
@@ -60,11 +60,11 @@ class ComparisonReader(NumberReader):
             value = self._category(column, other, operator)
             compare = _compares(operator)
             truths = tuple(TRUE if compare(each, value) else FALSE for each in column.values)
-            return Test(position, truths, UNKNOWN)
+            return ColumnTest(position, truths, UNKNOWN)
         number = expect_type(Numeric, column)
         bound = self._bound(number, other)
         if math.isnan(bound):
-            return Known(UNKNOWN)
+            return ConstantTruth(UNKNOWN)
         return _segments(position, number, operator, bound)
 
     def _category(self, column: Discrete, node: Node, operator: str) -> Any:
@@ -161,16 +161,16 @@ class ComparisonReader(NumberReader):
             raise self.error(left, "columns with so many values cannot be compared")
         if one == other:
             truths = tuple(TRUE if compare(v, v) else FALSE for v in mine.values)
-            return Test(one, truths, UNKNOWN)
+            return ColumnTest(one, truths, UNKNOWN)
         # One alternative for each value of the first: unknown where either is null.
         parts = []
         for code, value in enumerate(mine.values):
             here = tuple(TRUE if each == code else FALSE for each in range(len(mine.values)))
             there = tuple(TRUE if compare(value, each) else FALSE for each in theirs.values)
-            parts.append(both([Test(one, here, UNKNOWN), Test(other, there, UNKNOWN)]))
+            parts.append(both([ColumnTest(one, here, UNKNOWN), ColumnTest(other, there, UNKNOWN)]))
         nulls = [
-            Test(one, (FALSE,) * len(mine.values), UNKNOWN),
-            Test(other, (FALSE,) * len(theirs.values), UNKNOWN),
+            ColumnTest(one, (FALSE,) * len(mine.values), UNKNOWN),
+            ColumnTest(other, (FALSE,) * len(theirs.values), UNKNOWN),
         ]
         return either([*parts, *nulls])
 
@@ -187,12 +187,12 @@ class ComparisonReader(NumberReader):
         if isinstance(one.number, Constant) and isinstance(other.number, Constant):
             first, second = one.number.number, other.number.number
             if math.isnan(first) or math.isnan(second):
-                return Known(UNKNOWN)
-            return Known(TRUE if _compares(operator)(first, second) else FALSE)
+                return ConstantTruth(UNKNOWN)
+            return ConstantTruth(TRUE if _compares(operator)(first, second) else FALSE)
         return Comparison(operator, one.number, other.number)
 
 
-def _segments(position: int, column: Numeric, operator: str, bound: float) -> Test:
+def _segments(position: int, column: Numeric, operator: str, bound: float) -> ColumnTest:
     """A number compared with a constant, as segments of the column's domain."""
     at = _cut(column, bound)
     after = _cut(column, math.nextafter(bound, math.inf))
@@ -217,7 +217,7 @@ def _segments(position: int, column: Numeric, operator: str, bound: float) -> Te
             else:
                 kept.append(each)
                 told.append(truth)
-    return tidy(Test(position, tuple(told), UNKNOWN, tuple(kept)))
+    return tidy(ColumnTest(position, tuple(told), UNKNOWN, tuple(kept)))
 
 
 def _has_numbers(column: Discrete) -> bool:

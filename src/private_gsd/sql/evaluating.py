@@ -10,13 +10,13 @@ from private_gsd.sql.expressions import (
     TRUE,
     UNKNOWN,
     And,
+    ColumnTest,
+    ColumnValue,
     Constant,
-    Is,
-    Known,
+    ConstantTruth,
+    HasTruth,
     Not,
     Or,
-    Test,
-    Value,
     truth_at,
 )
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 def truth_of(truth: Truth, row: Sequence[float]) -> int:
     """The truth value of a condition on an encoded row."""
-    if isinstance(truth, Known):
+    if isinstance(truth, ConstantTruth):
         return truth.truth
-    if isinstance(truth, Test):
+    if isinstance(truth, ColumnTest):
         value = row[truth.position]
         if math.isnan(value):
             return truth.null
@@ -39,7 +39,7 @@ def truth_of(truth: Truth, row: Sequence[float]) -> int:
         return truth.truths[int(value)]
     if isinstance(truth, Not):
         return 2 - truth_of(truth.part, row)
-    if isinstance(truth, Is):
+    if isinstance(truth, HasTruth):
         return TRUE if truth_of(truth.part, row) == truth.truth else FALSE
     if isinstance(truth, And):
         return min(truth_of(part, row) for part in truth.parts)
@@ -68,7 +68,7 @@ def divided(one: float, other: float) -> float:
 
 def number_of(number: Number, row: Sequence[float]) -> float:
     """The value of a number on an encoded row; NaN is null."""
-    if isinstance(number, Value):
+    if isinstance(number, ColumnValue):
         return row[number.position] * number.factor
     if isinstance(number, Constant):
         return number.number

@@ -21,7 +21,7 @@ ARITHMETIC = ("+", "-", "*", "/", "abs", "coalesce")
 
 
 @dataclass(frozen=True)
-class Test:
+class ColumnTest:
     """A condition on one column: a truth value for each code, or each segment between breaks.
 
     Attributes:
@@ -38,14 +38,14 @@ class Test:
 
 
 @dataclass(frozen=True)
-class Known:
+class ConstantTruth:
     """A truth value that is the same for every row."""
 
     truth: int
 
 
 @dataclass(frozen=True)
-class Value:
+class ColumnValue:
     """The number in a column, times a factor (of units of time)."""
 
     position: int
@@ -67,7 +67,7 @@ class Arithmetic:
     parts: tuple[Number, ...]
 
 
-Number = Value | Constant | Arithmetic
+Number = ColumnValue | Constant | Arithmetic
 
 
 @dataclass(frozen=True)
@@ -101,14 +101,14 @@ class Or:
 
 
 @dataclass(frozen=True)
-class Is:
+class HasTruth:
     """Whether a condition has one truth value; this is never unknown itself."""
 
     part: Truth
     truth: int
 
 
-Truth = Test | Known | Comparison | Not | And | Or | Is
+Truth = ColumnTest | ConstantTruth | Comparison | Not | And | Or | HasTruth
 
 
 def both(parts: Sequence[Truth]) -> Truth:
@@ -123,10 +123,12 @@ def either(parts: Sequence[Truth]) -> Truth:
 
 def contrary(part: Truth) -> Truth:
     """The negation of a condition, moved down to its parts where possible."""
-    if isinstance(part, Test):
-        return Test(part.position, tuple(2 - t for t in part.truths), 2 - part.null, part.breaks)
-    if isinstance(part, Known):
-        return Known(2 - part.truth)
+    if isinstance(part, ColumnTest):
+        return ColumnTest(
+            part.position, tuple(2 - t for t in part.truths), 2 - part.null, part.breaks
+        )
+    if isinstance(part, ConstantTruth):
+        return ConstantTruth(2 - part.truth)
     if isinstance(part, Not):
         return part.part
     if isinstance(part, And):
@@ -138,14 +140,14 @@ def contrary(part: Truth) -> Truth:
 
 def just(part: Truth, truth: int) -> Truth:
     """Whether a condition has one truth value."""
-    if isinstance(part, Test):
+    if isinstance(part, ColumnTest):
         truths = tuple(TRUE if each == truth else FALSE for each in part.truths)
-        return Test(part.position, truths, TRUE if part.null == truth else FALSE, part.breaks)
-    if isinstance(part, Known):
-        return Known(TRUE if part.truth == truth else FALSE)
+        return ColumnTest(part.position, truths, TRUE if part.null == truth else FALSE, part.breaks)
+    if isinstance(part, ConstantTruth):
+        return ConstantTruth(TRUE if part.truth == truth else FALSE)
     if _never_unknown(part):
-        return {FALSE: contrary(part), UNKNOWN: Known(FALSE), TRUE: part}[truth]
-    return Is(part, truth)
+        return {FALSE: contrary(part), UNKNOWN: ConstantTruth(FALSE), TRUE: part}[truth]
+    return HasTruth(part, truth)
 
 
 def _never_unknown(part: Truth) -> bool:
@@ -153,17 +155,17 @@ def _never_unknown(part: Truth) -> bool:
         return all(_never_unknown(each) for each in part.parts)
     if isinstance(part, Not):
         return _never_unknown(part.part)
-    if isinstance(part, Test):
+    if isinstance(part, ColumnTest):
         return UNKNOWN not in (*part.truths, part.null)
-    return isinstance(part, Is) or (isinstance(part, Known) and part.truth != UNKNOWN)
+    return isinstance(part, HasTruth) or (isinstance(part, ConstantTruth) and part.truth != UNKNOWN)
 
 
-def leaves(part: Truth) -> Iterator[Test | Comparison | Known]:
+def leaves(part: Truth) -> Iterator[ColumnTest | Comparison | ConstantTruth]:
     """The tests, comparisons and known truths that a condition is made of."""
     if isinstance(part, And | Or):
         for each in part.parts:
             yield from leaves(each)
-    elif isinstance(part, Not | Is):
+    elif isinstance(part, Not | HasTruth):
         yield from leaves(part.part)
     else:
         yield part
@@ -171,7 +173,7 @@ def leaves(part: Truth) -> Iterator[Test | Comparison | Known]:
 
 def columns_of_number(number: Number) -> set[int]:
     """The columns that a number depends on."""
-    if isinstance(number, Value):
+    if isinstance(number, ColumnValue):
         return {number.position}
     if isinstance(number, Arithmetic):
         return set().union(*(columns_of_number(part) for part in number.parts))
@@ -182,7 +184,7 @@ def columns_of_truth(part: Truth) -> set[int]:
     """The columns that a condition depends on."""
     found: set[int] = set()
     for leaf in leaves(part):
-        if isinstance(leaf, Test):
+        if isinstance(leaf, ColumnTest):
             found.add(leaf.position)
         elif isinstance(leaf, Comparison):
             found |= columns_of_number(leaf.left) | columns_of_number(leaf.right)
@@ -193,15 +195,15 @@ def _joined(parts: list[Truth], kind: type[And | Or], neutral: int, decides: int
     flat: list[Truth] = []
     for part in parts:
         flat.extend(part.parts if isinstance(part, kind) else [part])
-    tests: dict[int, Test] = {}
+    tests: dict[int, ColumnTest] = {}
     rest: list[Truth] = []
     for part in flat:
-        if isinstance(part, Known):
+        if isinstance(part, ConstantTruth):
             if part.truth == decides:
                 return part
             if part.truth != neutral:
                 rest.append(part)
-        elif isinstance(part, Test):
+        elif isinstance(part, ColumnTest):
             known = tests.get(part.position)
             tests[part.position] = part if known is None else _merged(known, part, decides)
         elif part not in rest:
@@ -210,34 +212,34 @@ def _joined(parts: list[Truth], kind: type[And | Or], neutral: int, decides: int
     found: list[Truth] = [tests[position] for position in sorted(tests)]
     found += rest
     if not found:
-        return Known(neutral)
+        return ConstantTruth(neutral)
     return found[0] if len(found) == 1 else kind(tuple(found))
 
 
-def _merged(one: Test, other: Test, decides: int) -> Test:
+def _merged(one: ColumnTest, other: ColumnTest, decides: int) -> ColumnTest:
     """Two tests of one column as one test."""
     pick = min if decides == FALSE else max
     if not one.breaks and not other.breaks:
         truths = tuple(map(pick, _wide(one, other), _wide(other, one)))
-        return Test(one.position, truths, pick(one.null, other.null))
+        return ColumnTest(one.position, truths, pick(one.null, other.null))
     breaks = tuple(sorted({*one.breaks, *other.breaks}))
     truths = tuple(
         pick(truth_at(one, start), truth_at(other, start)) for start in (-float("inf"), *breaks)
     )
-    return tidy(Test(one.position, truths, pick(one.null, other.null), breaks))
+    return tidy(ColumnTest(one.position, truths, pick(one.null, other.null), breaks))
 
 
-def _wide(one: Test, other: Test) -> tuple[int, ...]:
+def _wide(one: ColumnTest, other: ColumnTest) -> tuple[int, ...]:
     """The truths of a test, as many as those of another test of the same column."""
     return one.truths if len(one.truths) >= len(other.truths) else one.truths * len(other.truths)
 
 
-def truth_at(test: Test, number: float) -> int:
+def truth_at(test: ColumnTest, number: float) -> int:
     """The truth value of a numeric test at a number."""
     return test.truths[sum(number >= each for each in test.breaks)]
 
 
-def tidy(test: Test) -> Test:
+def tidy(test: ColumnTest) -> ColumnTest:
     """A test without breaks at which its truth value does not change."""
     kept = [
         (break_, truth)
@@ -247,4 +249,4 @@ def tidy(test: Test) -> Test:
         if before != truth
     ]
     truths = (test.truths[0], *(truth for _, truth in kept))
-    return Test(test.position, truths, test.null, tuple(each for each, _ in kept))
+    return ColumnTest(test.position, truths, test.null, tuple(each for each, _ in kept))

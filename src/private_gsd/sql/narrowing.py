@@ -17,14 +17,14 @@ from private_gsd.sql.expressions import (
     UNKNOWN,
     And,
     Arithmetic,
+    ColumnTest,
+    ColumnValue,
     Comparison,
     Constant,
-    Is,
-    Known,
+    ConstantTruth,
+    HasTruth,
     Not,
     Or,
-    Test,
-    Value,
     both,
     columns_of_number,
     either,
@@ -52,15 +52,15 @@ def passing(truth: Truth) -> Truth:
         return both([passing(part) for part in truth.parts])
     if isinstance(truth, Or):
         return either([passing(part) for part in truth.parts])
-    if isinstance(truth, Known):
-        return Known(TRUE if truth.truth in PASSES else FALSE)
-    if isinstance(truth, Test):
+    if isinstance(truth, ConstantTruth):
+        return ConstantTruth(TRUE if truth.truth in PASSES else FALSE)
+    if isinstance(truth, ColumnTest):
         return _chosen(truth, PASSES)
-    if isinstance(truth, Is):
+    if isinstance(truth, HasTruth):
         return truth
-    if isinstance(truth, Not) and isinstance(truth.part, Is):
+    if isinstance(truth, Not) and isinstance(truth.part, HasTruth):
         return truth
-    return Not(Is(truth, FALSE))
+    return Not(HasTruth(truth, FALSE))
 
 
 def wanted(truth: Truth, values: frozenset[int]) -> Truth:
@@ -69,18 +69,18 @@ def wanted(truth: Truth, values: frozenset[int]) -> Truth:
     It is made of tests, comparisons, AND and OR alone, each met or not.
     """
     if values >= ALL:
-        return Known(TRUE)
-    if isinstance(truth, Known):
-        return Known(TRUE if truth.truth in values else FALSE)
-    if isinstance(truth, Test):
+        return ConstantTruth(TRUE)
+    if isinstance(truth, ConstantTruth):
+        return ConstantTruth(TRUE if truth.truth in values else FALSE)
+    if isinstance(truth, ColumnTest):
         return _chosen(truth, values)
     if isinstance(truth, Not):
         return wanted(truth.part, frozenset(2 - each for each in values))
-    if isinstance(truth, Is):
+    if isinstance(truth, HasTruth):
         inner = frozenset({truth.truth})
         parts = [wanted(truth.part, inner)] if TRUE in values else []
         parts += [wanted(truth.part, ALL - inner)] if FALSE in values else []
-        return either(parts) if parts else Known(FALSE)
+        return either(parts) if parts else ConstantTruth(FALSE)
     if isinstance(truth, And | Or):
         return _combined(truth, values)
     return _compared(truth, values)
@@ -112,9 +112,9 @@ def _compared(truth: Comparison, values: frozenset[int]) -> Truth:
     if UNKNOWN in values:
         sides = (truth.left, truth.right)
         if any(map(_has_choice, sides)):
-            return Known(TRUE)
+            return ConstantTruth(TRUE)
         columns = columns_of_number(truth.left) | columns_of_number(truth.right)
-        parts += [Test(position, (FALSE,), TRUE) for position in sorted(columns)]
+        parts += [ColumnTest(position, (FALSE,), TRUE) for position in sorted(columns)]
         parts += [
             Comparison("=", divisor, Constant(0.0)) for side in sides for divisor in _divisors(side)
         ]
@@ -135,9 +135,9 @@ def _divisors(number: Number) -> list[Number]:
     return [*found, number.parts[1]] if number.operator == "/" else found
 
 
-def _chosen(test: Test, values: frozenset[int]) -> Test:
+def _chosen(test: ColumnTest, values: frozenset[int]) -> ColumnTest:
     truths = tuple(TRUE if each in values else FALSE for each in test.truths)
-    return Test(test.position, truths, TRUE if test.null in values else FALSE, test.breaks)
+    return ColumnTest(test.position, truths, TRUE if test.null in values else FALSE, test.breaks)
 
 
 def narrowed(conditions: list[Truth], box: Box) -> Box | None:
@@ -160,9 +160,9 @@ def narrowed(conditions: list[Truth], box: Box) -> Box | None:
 
 
 def _narrow(truth: Truth, box: Box) -> Box | None:
-    if isinstance(truth, Known):
+    if isinstance(truth, ConstantTruth):
         return box if truth.truth == TRUE else None
-    if isinstance(truth, Test):
+    if isinstance(truth, ColumnTest):
         region = box[truth.position].meet(truth)
         return None if region.empty else {**box, truth.position: region}
     if isinstance(truth, And):
@@ -215,7 +215,7 @@ def _narrow_comparison(comparison: Comparison, box: Box) -> Box | None:
 
 def _whole(number: Number, box: Mapping[int, Region]) -> bool:
     """Whether a number is whole on every row of a box."""
-    if isinstance(number, Value):
+    if isinstance(number, ColumnValue):
         return box[number.position].grid == 1 and number.factor.is_integer()
     if isinstance(number, Constant):
         return number.number.is_integer()
@@ -229,7 +229,7 @@ def _none(interval: Interval) -> bool:
 
 def _forward(number: Number, box: Mapping[int, Region]) -> Interval:
     """The interval of a number's values on a box, apart from null."""
-    if isinstance(number, Value):
+    if isinstance(number, ColumnValue):
         low, high = box[number.position].hull
         if low > high:
             return low, high
@@ -260,7 +260,7 @@ def _backward(number: Number, interval: Interval, box: Box) -> bool:
     """Narrow the columns of a number that lies in an interval; false where nothing is left."""
     if isinstance(number, Constant):
         return True
-    if isinstance(number, Value):
+    if isinstance(number, ColumnValue):
         low, high = _ordered(interval[0] / number.factor, interval[1] / number.factor)
         region = box[number.position].within(low, high)
         box[number.position] = region

@@ -16,8 +16,8 @@ from private_gsd.sql.expressions import (
     FALSE,
     TRUE,
     UNKNOWN,
-    Known,
-    Test,
+    ColumnTest,
+    ConstantTruth,
     Truth,
     both,
     contrary,
@@ -63,9 +63,9 @@ class _Reader(ComparisonReader):
         if isinstance(node, exp.Not):
             return contrary(self.truth(node.this))
         if isinstance(node, exp.Boolean):
-            return Known(TRUE if node.this else FALSE)
+            return ConstantTruth(TRUE if node.this else FALSE)
         if isinstance(node, exp.Null):
-            return Known(UNKNOWN)
+            return ConstantTruth(UNKNOWN)
         if isinstance(node, exp.Column):
             return self._flag(node)
         if isinstance(node, exp.Is):
@@ -91,7 +91,7 @@ class _Reader(ComparisonReader):
         position, column = self.column(node)
         if not isinstance(column, Discrete) or not isinstance(column.values[0], bool):
             raise self.error(node, f"column {column.name!r} is {column.kind}, not a condition")
-        return Test(position, tuple(TRUE if v else FALSE for v in column.values), UNKNOWN)
+        return ColumnTest(position, tuple(TRUE if v else FALSE for v in column.values), UNKNOWN)
 
     def _is(self, node: exp.Is) -> Truth:
         what = node.expression
@@ -103,7 +103,7 @@ class _Reader(ComparisonReader):
         if isinstance(inner, exp.Column):
             position, column = self.column(inner)
             size = len(column.values) if isinstance(column, Discrete) else 1
-            return Test(position, (FALSE,) * size, TRUE)
+            return ColumnTest(position, (FALSE,) * size, TRUE)
         return just(self.truth(node.this), UNKNOWN)
 
     def _like(self, node: exp.Like) -> Truth:
@@ -114,7 +114,7 @@ class _Reader(ComparisonReader):
         if not isinstance(column, Discrete) or not isinstance(column.values[0], str):
             raise self.error(node, f"column {column.name!r} holds no texts for LIKE to look at")
         alike = [_is_like(str(value), pattern.this) for value in column.values]
-        found = Test(position, tuple(TRUE if each else FALSE for each in alike), UNKNOWN)
+        found = ColumnTest(position, tuple(TRUE if each else FALSE for each in alike), UNKNOWN)
         return contrary(found) if node.args.get("negate") else found
 
 

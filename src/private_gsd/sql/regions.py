@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from private_gsd.schema import Column
-    from private_gsd.sql.expressions import Test
+    from private_gsd.sql.expressions import ColumnTest
 
     Pieces = tuple[tuple[float, float], ...]
 
@@ -70,7 +70,7 @@ class Region:
         """Whether a number belongs to the region."""
         return any(low <= value <= high for low, high in self.pieces)
 
-    def meet(self, test: Test) -> Region:
+    def meet(self, test: ColumnTest) -> Region:
         """The part in which a test is true."""
         if not test.breaks:
             if len(test.truths) == 1:

@@ -16,8 +16,8 @@ from private_gsd.errors import SchemaError, WorkloadError
 from private_gsd.sql.evaluating import number_of, truth_of
 from private_gsd.sql.expressions import (
     TRUE,
+    ColumnValue,
     Comparison,
-    Value,
     columns_of_number,
     columns_of_truth,
     leaves,
@@ -180,7 +180,7 @@ def _solve(rule: Truth, row: list[float], box: Box) -> bool:
 def _roots(equation: Comparison, place: int, row: list[float], grid: float) -> Iterator[float]:
     """Values of a column that may solve an equation that is linear in the column."""
     for side, other in ((equation.left, equation.right), (equation.right, equation.left)):
-        if isinstance(side, Value) and side.position == place:
+        if isinstance(side, ColumnValue) and side.position == place:
             yield _on_grid(number_of(other, row) / side.factor, grid)
     ends = []
     for point in (0.0, 1.0):

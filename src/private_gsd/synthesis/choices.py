@@ -1,4 +1,4 @@
-"""Choices: what a user stated, checked; and what is decided for the user, from public facts."""
+"""Choices: the user's parameters, checked; and what is decided for the user, from public facts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ STAND_IN_DELTA = 1e-9
 
 
 @dataclass(frozen=True)
-class Stated:
+class Parameters:
     """The parameters of a synthesizer as values. All that can be checked without data is checked.
 
     Attributes:
@@ -91,10 +91,10 @@ class Stated:
         knowledge: Any = None,
         random_state: Any = 0,
         threads: Any = None,
-    ) -> Stated:
+    ) -> Parameters:
         """The values that the parameters of a ``Synthesizer`` stand for; refuses what is wrong."""
         _check_schema(schema)
-        stated = cls(
+        parameters = cls(
             schema=schema,
             budget=_budget_of(budget, epsilon),
             workload=[workload] if isinstance(workload, str) else workload,
@@ -105,10 +105,10 @@ class Stated:
             random_state=whole("random_state", random_state, 0, MOST_SEED),
             threads=None if threads is None else whole("threads", threads, 1, MOST_THREADS),
         )
-        stated._check_budget()
-        stated._check_projector()
-        stated.check_workload()
-        return stated
+        parameters._check_budget()
+        parameters._check_projector()
+        parameters.check_workload()
+        return parameters
 
     def _check_budget(self) -> None:
         conversion = self.budget.conversion or conversion_of(self.mechanism)
@@ -143,13 +143,13 @@ class Stated:
         dump_workload(target)  # what cannot be saved is found now
         mechanism = self.mechanism_for(target)
         candidates = mechanism.candidates(target)
-        self.knowledge.check(mechanism.certain(candidates))
+        self.knowledge.check(mechanism.always_measured(candidates))
         external = self.knowledge.external_workload
         self.projector.check(candidates if external is None else candidates + external)
         return target
 
     def mechanism_for(self, target: Workload) -> Mechanism:
-        """The mechanism that was stated, or the choice for a target workload."""
+        """The user's mechanism, or the choice for a target workload."""
         return self.mechanism or choose_mechanism(target)
 
     def account(
@@ -195,47 +195,49 @@ class Choices:
     """What is decided for a user, from public facts alone.
 
     Attributes:
-        stated: What the user stated.
+        parameters: The user's parameters.
         account: The budget of the dataset in a ledger, whose δ and conversion count; None where
             there is no ledger yet.
     """
 
-    stated: Stated
+    parameters: Parameters
     account: RhoBudget | None = None
 
     @cached_property
     def public(self) -> bool:
         """Whether the number of records is public."""
-        return self.stated.budget.neighbours == "replace-one"
+        return self.parameters.budget.neighbours == "replace-one"
 
     def budget(self, n_records: int) -> RhoBudget:
         """What may be spent; the number of records counts only where it is public."""
-        stated = self.stated.budget
+        stated = self.parameters.budget
         if self.account is not None:
             stated = replace(stated, delta=self.account.delta, conversion=self.account.conversion)
         known = n_records if self.public else None
-        return stated.resolve(n_records=known, conversion=conversion_of(self.stated.mechanism))
+        return stated.resolve(n_records=known, conversion=conversion_of(self.parameters.mechanism))
 
     def target(self, n_records: int | None) -> Workload:
-        """The target workload, as stated, or chosen by the public number of records."""
-        stated = self.stated
-        if stated.workload is not None:
-            return stated.target_of(stated.workload)
+        """The user's target workload, or one chosen by the public number of records."""
+        parameters = self.parameters
+        if parameters.workload is not None:
+            return parameters.target_of(parameters.workload)
         if not n_records or not self.public:
-            return stated.target_of(default_specs(stated.schema))
-        return stated.target_of(choose_specs(stated.schema, self.budget(n_records), n_records))
+            return parameters.target_of(default_specs(parameters.schema))
+        return parameters.target_of(
+            choose_specs(parameters.schema, self.budget(n_records), n_records)
+        )
 
     def candidates(self, target: Workload) -> Workload:
         """The candidate queries, if there is memory for a table of them."""
-        found = self.stated.mechanism_for(target).candidates(target)
-        require_memory(found, self.stated.rows or 1)
+        found = self.parameters.mechanism_for(target).candidates(target)
+        require_memory(found, self.parameters.rows or 1)
         return found
 
     def rows(self, target: Workload, budget: RhoBudget, n_records: int) -> int:
         """The number of rows of the synthetic table."""
-        if self.stated.rows is not None:
-            return self.stated.rows
-        mechanism = self.stated.mechanism_for(target)
+        if self.parameters.rows is not None:
+            return self.parameters.rows
+        mechanism = self.parameters.mechanism_for(target)
         return choose_rows(mechanism, target, budget, n_records if self.public else None)
 
     def settings(
@@ -256,14 +258,14 @@ class Choices:
             on_invalid: What to do with values outside the schema.
             insecure_noise_seed: The seed of noise that is not private.
         """
-        stated, budget = self.stated, self.budget(n_records)
+        parameters, budget = self.parameters, self.budget(n_records)
         return RunSettings(
-            budget=replace(stated.budget, delta=budget.delta, conversion=budget.conversion),
+            budget=replace(parameters.budget, delta=budget.delta, conversion=budget.conversion),
             mechanism=self._checked_mechanism(target),
-            projector=stated.projector,
-            knowledge=stated.knowledge.knowledge,
+            projector=parameters.projector,
+            knowledge=parameters.knowledge.knowledge,
             rows=self.rows(target, budget, n_records),
-            random_state=stated.random_state,
+            random_state=parameters.random_state,
             dataset=dataset,
             on_invalid=on_invalid,
             insecure_noise_seed=insecure_noise_seed,
@@ -283,7 +285,7 @@ class Choices:
             self.candidates(target),
             self._checked_mechanism(target),
             budget,
-            self.stated.budget.neighbours,
+            self.parameters.budget.neighbours,
             n_records,
             self.rows(target, budget, n_records),
             target,
@@ -304,7 +306,7 @@ class Choices:
                 "a plan needs the table, for its number of records, or --expected-records N "
                 "(expected_records=N)"
             )
-        source = open_source(data, self.stated.schema)
+        source = open_source(data, self.parameters.schema)
         found = source.count()
         if found is None:
             raise SourceError(f"{source.name} can be read only once; plan with a table or a file")
@@ -314,10 +316,10 @@ class Choices:
 
     def _checked_mechanism(self, target: Workload) -> Mechanism:
         """The mechanism, if the projector can make tables of what it measures."""
-        stated = self.stated
-        mechanism = stated.mechanism_for(target)
-        external = stated.knowledge.external_workload
-        check_projector(stated.projector, mechanism, mechanism.candidates(target), external)
+        parameters = self.parameters
+        mechanism = parameters.mechanism_for(target)
+        external = parameters.knowledge.external_workload
+        check_projector(parameters.projector, mechanism, mechanism.candidates(target), external)
         return mechanism
 
 

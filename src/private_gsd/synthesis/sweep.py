@@ -32,7 +32,7 @@ from private_gsd.runs.settings import MOST_SEED, RunSettings
 from private_gsd.sql.rules import check_rules
 from private_gsd.synthesis.choices import rows_of
 from private_gsd.synthesis.sweep_runs import PlannedRun, SweepRuns
-from private_gsd.system.interruptions import Remembered
+from private_gsd.system.interruptions import InterruptGuard
 from private_gsd.system.progress import Progress, ignore, shown
 from private_gsd.workloads import Workload
 from private_gsd.workloads.checks import whole
@@ -188,13 +188,13 @@ class Sweep:
             planned = sum(each.runner.planned_units for each in runs)
             for each in different:
                 self._count_candidates(each.mechanism, report)
-                each.runner.rehearse()
+                each.runner.precompile()
             reservation = None
             if ledger is not None:
                 reservation = Reservation(ledger, dataset, f"sweep-{secrets.token_hex(6)}", "sweep")
                 require_same(ledger.account(dataset).neighbours, self._budget.neighbours)
                 reservation.reserve(planned)
-            interruptions = Remembered()
+            interruptions = InterruptGuard()
             made = SweepRuns(
                 self._exact, self.exact, runs, reservation, interruptions, evaluate, report
             )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from private_gsd.runs.checkpoint import Commit
     from private_gsd.runs.payments import Payments
     from private_gsd.runs.runner import Projecting, Runner
-    from private_gsd.system.interruptions import Remembered
+    from private_gsd.system.interruptions import InterruptGuard
     from private_gsd.system.progress import Progress
 
     Matrix = NDArray[np.float64]
@@ -98,7 +98,7 @@ class PlannedRun:
     @cached_property
     def projects_once(self) -> bool:
         """Whether no data is needed once the first projection begins."""
-        return plan_run(self.mechanism, self.runner.task).searches == 1
+        return plan_run(self.mechanism, self.runner.task).projections == 1
 
     @property
     def words(self) -> str:
@@ -152,7 +152,7 @@ class SweepRuns:
     exact: Callable[[Mechanism], ExactCounts]
     runs: list[PlannedRun]
     reservation: Reservation | None
-    interruptions: Remembered
+    interruptions: InterruptGuard
     evaluate: bool
     progress: Progress
     finished: dict[int, SweepRun] = field(default_factory=dict)

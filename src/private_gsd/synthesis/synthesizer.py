@@ -13,14 +13,14 @@ from private_gsd.counting.exact import exact_counts
 from private_gsd.data.sources import Source, open_source
 from private_gsd.data.sources.restoring import to_arrow
 from private_gsd.errors import LedgerError, NotFittedError, ReleaseError
-from private_gsd.privacy.uncounted import Fit, count, warn_if_again
+from private_gsd.privacy.unledgered_fits import UnledgeredFit, remember, warn_if_repeated
 from private_gsd.runs.release import Release
 from private_gsd.runs.release_run import ReleaseRun
 from private_gsd.runs.run_folder import RunFolder
 from private_gsd.runs.runner import Runner
 from private_gsd.runs.settings import MOST_SEED, check_dataset
 from private_gsd.runs.temporary_release import TemporaryRelease
-from private_gsd.synthesis.choices import Choices, Stated
+from private_gsd.synthesis.choices import Choices, Parameters
 from private_gsd.synthesis.sampling import fill_columns, sampled
 from private_gsd.system.progress import Progress, shown
 from private_gsd.workloads.checks import whole
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Synthesizer:
-    """Makes private synthetic tables.
+    """Makes private synthetic tables. It has the methods of a scikit-learn estimator.
 
     >>> from private_gsd import datasets
     >>> schema = datasets.census_schema().select(["sex", "age", "marital"])
@@ -54,16 +54,17 @@ class Synthesizer:
 
     Args:
         schema: The public schema.
-        budget: The privacy budget: a ``Budget``, or its ε alone.
-        epsilon: The ε of the budget, in place of ``budget``.
+        budget: The privacy budget: a ``Budget``, or a number for its ε.
+        epsilon: The ε of the budget, where no ``budget`` is given.
         workload: The target workload: a workload, or names such as "categorical:2". By default
             single columns, pairs or triples, as the budget and the public number of records allow.
         mechanism: How the budget is spent: a ``Mechanism``, or the name of one, such as "adaptive".
             With "auto" one-shot, or layered where three columns or more are asked together.
-        projector: What makes a table of the measurements: a ``Projector``, or the name of one with
-            settings after a colon, as in "rap:iterations=200".
+        projector: What makes a table from the measurements: a ``Projector``, such as
+            ``GeneticSearch()``, or the name of one with settings after a colon, as in
+            "rap:iterations=200".
         rows: The number of rows of the synthetic table, N' in the paper. By default from 5,000 to
-            20,000, more where there is less noise.
+            20,000, whatever the number of records: more where there is less noise.
         knowledge: What is known beside the measurements: public counts, derived statistics,
             external measurements.
         random_state: The seed of the projection; privacy does not depend on it.
@@ -100,7 +101,7 @@ class Synthesizer:
         self.random_state = random_state
         self.threads = threads
         self._source: Source | None = None
-        self._stated()
+        self._parameters()
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
         """The parameters, by name."""
@@ -175,10 +176,10 @@ class Synthesizer:
                 done, and how much there is.
         """
         check_dataset(dataset, on_invalid, insecure_noise_seed)
-        stated, folder = self._stated(), _free_folder(release, ledger)
-        account = stated.account(ledger, dataset, create_ledger=create_ledger)
-        choices = Choices(stated, account)
-        source = open_source(data, stated.schema)
+        parameters, folder = self._parameters(), _free_folder(release, ledger)
+        account = parameters.account(ledger, dataset, create_ledger=create_ledger)
+        choices = Choices(parameters, account)
+        source = open_source(data, parameters.schema)
         with shown(progress) as report:
             target = choices.target(source.count() if choices.public else None)
             workload = choices.candidates(target)
@@ -191,11 +192,13 @@ class Synthesizer:
             )
             budget = choices.budget(exact.n_records)
             if choices.public:
-                stated.knowledge.check_records(exact.n_records)
-            fit = Fit.of(source.given, stated.schema.names, budget, stated.budget.neighbours)
-            uncounted = ledger is None and insecure_noise_seed is None
-            if uncounted:
-                warn_if_again(fit)
+                parameters.knowledge.check_records(exact.n_records)
+            fit = UnledgeredFit.of(
+                source.given, parameters.schema.names, budget, parameters.budget.neighbours
+            )
+            unledgered = ledger is None and insecure_noise_seed is None
+            if unledgered:
+                warn_if_repeated(fit)
             settings = choices.settings(
                 target,
                 exact.n_records,
@@ -214,22 +217,22 @@ class Synthesizer:
                 "creates_ledger": ledger is None or create_ledger,
             }
             with run.release.locked():
-                run.release.begin(settings, facts, target, stated.knowledge.external)
+                run.release.begin(settings, facts, target, parameters.knowledge.external)
                 try:
                     run.run(lambda: exact)
+                    self.release_, self._source = made, source
                 except BaseException as error:
                     # What was paid for stays; nothing else is left behind.
                     if not run.has_begun:
                         run.release.discard()
                     else:
-                        if uncounted:
-                            count(fit)
+                        if unledgered:
+                            remember(fit)
                         made.persist()
                         error.add_note(f"resume with: private-gsd resume {made.folder}")
                     raise
-        if uncounted:
-            count(fit)
-        self.release_, self._source = made, source
+        if unledgered:
+            remember(fit)
         return self
 
     def plan(
@@ -253,8 +256,8 @@ class Synthesizer:
             ledger: The ledger whose δ and conversion the fit would have.
             dataset: The name of the dataset in the ledger.
         """
-        stated = self._stated()
-        choices = Choices(stated, stated.account(ledger, dataset))
+        parameters = self._parameters()
+        choices = Choices(parameters, parameters.account(ledger, dataset))
         n_records = choices.expected(data, expected_records)
         return choices.forecast(n_records, guessed=expected_records is not None)
 
@@ -371,9 +374,9 @@ class Synthesizer:
             return to_arrow(table, self.release_.schema)
         return self._source.restore(table)
 
-    def _stated(self) -> Stated:
+    def _parameters(self) -> Parameters:
         """The parameters, checked, as the values that they stand for."""
-        return Stated.of(**self.get_params())
+        return Parameters.of(**self.get_params())
 
 
 def _free_folder(release: str | Path | None, ledger: str | Path | None) -> Path | None:

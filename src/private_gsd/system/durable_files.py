@@ -1,4 +1,4 @@
-"""Durable files: written whole or not at all, and shown only once their digest is recorded."""
+"""Durable files: written whole or not at all, and put in place once their digest is recorded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, so that they are there after a crash."""
+    """Make a folder and its parents, durably."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for each in missing:
@@ -30,7 +30,7 @@ def make_folder(folder: Path) -> None:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file so that after a crash it is there whole, or not at all."""
+    """Write a file durably; after a crash the file is complete or absent."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("wb") as file:
@@ -43,31 +43,35 @@ def write(path: Path, content: bytes) -> None:
 
 
 def publish(path: Path, content: bytes, before: Before) -> None:
-    """Write a file that is shown only once its digest is recorded elsewhere.
+    """Write a file, and move it into place only after its digest is recorded elsewhere.
 
-    A process that dies in between leaves the file beside its place, for ``recover``.
+    A process that dies in between leaves the file under a temporary name, for ``recover``.
 
     Args:
         path: The file.
         content: The content.
-        before: Called with the digest when the content is on the disk and not yet shown.
+        before: Called with the digest when the content is on the disk and not yet in place.
     """
     pending = _pending(path)
     write(pending, content)
     try:
         before(hashlib.sha256(content).hexdigest())
-    except NotCommittedError:  # it must not be shown, now or later
+    except NotCommittedError:  # the file must never be moved into place
         pending.unlink()
         raise
     move(pending, path)
 
 
 def recover(path: Path, committed_at: Callable[[str], int]) -> None:
-    """After a process died in ``publish``: show a file whose digest is recorded, delete others.
+    """Finish a ``publish`` that was interrupted.
+
+    If the digest of the pending file was recorded after that of the file in place, the pending file
+    is moved into place. Otherwise it is deleted.
 
     Args:
         path: The file.
-        committed_at: When a digest was recorded: a number that grows, or 0 for never.
+        committed_at: Returns the number under which a digest was recorded, which increases with
+            every record; 0 if the digest was not recorded.
     """
     pending = _pending(path)
     if pending.exists():
@@ -84,7 +88,7 @@ def digest_of(path: Path) -> str:
 
 
 def move(path: Path, target: Path) -> None:
-    """Put a file in its place, so that it is there after a crash."""
+    """Move a file to its place, durably."""
     path.replace(target)
     _sync_folder(target.parent)
 

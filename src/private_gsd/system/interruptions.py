@@ -1,4 +1,4 @@
-"""Interruptions: Ctrl-C is remembered, so that nothing is paid for after it."""
+"""Interruptions: a guard that remembers Ctrl-C, so that nothing is paid for after it."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
-class Remembered:
+class InterruptGuard:
     """A handler of Ctrl-C that raises KeyboardInterrupt and remembers that it did."""
 
     def __init__(self) -> None:
         self._heard = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Called when Ctrl-C is pressed."""
+        """Remember that Ctrl-C was pressed, and raise KeyboardInterrupt."""
         self._heard = True
         signal.default_int_handler(number, frame)
 
     def check(self) -> None:
-        """Raise again, if Ctrl-C was pressed."""
+        """Raise KeyboardInterrupt again if Ctrl-C was pressed."""
         if self._heard:
             raise KeyboardInterrupt
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Remember Ctrl-C within the block, where Python would raise KeyboardInterrupt.
+        """Install the guard within a block, if Ctrl-C raises KeyboardInterrupt in this thread.
 
-        Python drops an exception that is raised while an object is destroyed, and the run would
-        continue. A call of ``check`` before a step that cannot be undone stops it.
+        Python drops an exception that is raised while an object is destroyed, and a run would
+        continue. Call ``check`` before a step that cannot be undone to stop the run.
         """
         if raising_handler() is not signal.default_int_handler:
             yield
@@ -44,15 +44,15 @@ class Remembered:
                 yield
             finally:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
-        finally:  # once more, in case Ctrl-C was pressed in between
+        finally:  # again, in case Ctrl-C was pressed in between
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def raising_handler() -> Callable[[int, FrameType | None], object] | None:
-    """The handler of Ctrl-C, where it raises KeyboardInterrupt in this thread."""
+    """The handler of Ctrl-C, if it raises KeyboardInterrupt in this thread; else None."""
     if threading.current_thread() is not threading.main_thread():
         return None
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
         return signal.default_int_handler
-    return handler if isinstance(handler, Remembered) else None
+    return handler if isinstance(handler, InterruptGuard) else None

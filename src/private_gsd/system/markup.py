@@ -33,13 +33,14 @@ def html_table(
     *,
     words: Sequence[int] = (),
 ) -> Markup:
-    """A table whose caption, column heads and row heads a screen reader can tell.
+    """A table with a caption, column headers and row headers that screen readers recognise.
 
     Args:
         caption: What the table shows.
-        headers: The head of each column.
-        rows: The cells; the first of each row is its head.
-        words: The columns that hold words, by number; the first does, all others hold numbers.
+        headers: The header of each column.
+        rows: The cells; the first of each row is its header.
+        words: The numbers of the columns that hold words besides the first; all others hold
+            numbers.
     """
 
     def kind(place: int) -> str:

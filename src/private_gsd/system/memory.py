@@ -1,4 +1,4 @@
-"""Memory: how much there is, and whether a table fits, before anything is paid for."""
+"""Memory: how much is available, and whether a table fits, before anything is paid for."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from private_gsd.errors import ProjectionError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Bytes that Python takes with its libraries and kernels.
+# The bytes that Python, its libraries and the kernels take.
 BASE = 400e6
-# The share of the memory that is used; the system needs some of it.
+# The share of the memory that may be used; the rest is for the system.
 SHARE = 0.9
 
 
 def available(root: Path = Path("/")) -> float:
-    """The number of bytes that this process may use, as far as the machine says.
+    """The number of bytes that this process may use; infinite if no limit is known.
 
     Args:
-        root: The folder of the system's own files.
+        root: The root of the file system.
     """
     return min(_limits(root), default=float("inf"))
 
 
 def require_room(rows: int, base: float, row: float, what: str, instead: str) -> None:
-    """Refuse what does not fit into memory.
+    """Refuse a computation that does not fit into memory.
 
     Args:
         rows: The number of rows.
         base: The bytes that are taken whatever the number of rows.
         row: The bytes that each row takes.
-        what: What takes them, in words.
-        instead: What to do, with {fits} for a number of rows that fits.
+        what: The computation, in words.
+        instead: Advice, with {fits} for a number of rows that fits.
     """
     room = SHARE * available()
     if base + rows * row <= room:
         return
     fits = max(int((room - base) / row), 0)
-    # Rounded down to two digits: it is an estimate.
+    # Rounded down to two digits, since it is an estimate.
     fits -= fits % 10 ** max(len(str(fits)) - 2, 0)
     raise ProjectionError(
         f"{what} of {rows:,} rows takes about {(base + rows * row) / 1e9:,.1f} GB of memory, and "
@@ -51,12 +51,12 @@ def require_room(rows: int, base: float, row: float, what: str, instead: str) ->
 
 
 def _limits(root: Path) -> Iterator[float]:
-    with suppress(ValueError, OSError):  # a system that does not tell
+    with suppress(ValueError, OSError):  # not known on this system
         yield float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft != resource.RLIM_INFINITY:
         yield float(soft)
-    # The limits of a container: those of its group, and of all groups that this one is in.
+    # The limits of a container: those of its control group and of all parents of this group.
     for name in _groups(root):
         try:
             text = (root / "sys/fs/cgroup" / name).read_text().strip()
@@ -67,7 +67,7 @@ def _limits(root: Path) -> Iterator[float]:
 
 
 def _groups(root: Path) -> Iterator[str]:
-    """The files with the memory limits of groups of processes."""
+    """The files with the memory limits of the control groups of this process."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:

@@ -1,7 +1,7 @@
-"""Progress: one protocol for everything that takes long, and a bar in terminals and notebooks.
+"""Progress: one protocol for reporting progress, and a bar in terminals and notebooks.
 
-Whatever takes long calls ``progress(what, done, total)`` now and then: what is being done, how much
-of it is done, and how much there is, where that is known.
+Long computations call ``progress(what, done, total)`` now and then, with the part of the work, the
+amount of it that is done, and the total amount, where it is known.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from private_gsd.errors import GsdError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# A notebook's display is changed no more often.
+# The shortest time between two changes of a notebook's display.
 NOTEBOOK_SECONDS = 0.2
 
 
 class Progress(Protocol):
-    """Called with what is being done, how much of it is done, and how much there is."""
+    """A function that is called with the part of the work, the amount done and the total."""
 
     def __call__(self, what: str, done: float, total: float | None, /) -> object:
-        """Report.
+        """Report progress.
 
         Args:
             what: The part of the work, such as "counting" or "searching".
-            done: How much of it is done.
-            total: How much there is; None where nobody knows.
+            done: The amount that is done.
+            total: The total amount; None if it is not known.
         """
 
 
 def ignore(what: str, done: float, total: float | None, /) -> None:
-    """Nobody looks."""
+    """Ignore progress; the default."""
 
 
 @contextmanager
 def shown(progress: bool | Progress | None) -> Iterator[Progress]:
-    """What to call: a function that was given, a bar for True, or nothing.
+    """The function to report progress to: the one that was given, a bar for True, or ``ignore``.
 
     Args:
         progress: True for a bar in terminals and notebooks, a function, or False or None.
@@ -64,7 +64,7 @@ def shown(progress: bool | Progress | None) -> Iterator[Progress]:
 
 @contextmanager
 def terminal_bars() -> Iterator[Progress]:
-    """A line for each part of the work on standard error; nothing off a terminal."""
+    """A line for each part of the work on standard error, if that is a terminal."""
     console = Console(stderr=True, highlight=False)
     columns = (
         SpinnerColumn(),
@@ -78,7 +78,7 @@ def terminal_bars() -> Iterator[Progress]:
 
         def report(what: str, done: float, total: float | None, /) -> None:
             if what not in tasks:
-                for earlier in bars.tasks:  # what went before is done
+                for earlier in bars.tasks:  # earlier parts are done
                     bars.update(earlier.id, total=1, completed=1)
                 tasks[what] = bars.add_task(what.capitalize(), total=total, how="")
             bars.update(tasks[what], completed=done, total=total, how=amount(done, total))
@@ -88,7 +88,7 @@ def terminal_bars() -> Iterator[Progress]:
 
 @contextmanager
 def notebook_bars() -> Iterator[Progress]:
-    """One line of HTML below the cell, which is changed as the work goes on."""
+    """One line of HTML below the cell, which changes with the progress."""
     display: Any = sys.modules["IPython"].display
     handle = display.display(display.HTML(""), display_id=True)
     last: tuple[float, str] = (0.0, "")
@@ -113,7 +113,7 @@ def notebook_bars() -> Iterator[Progress]:
 
 
 def amount(done: float, total: float | None) -> str:
-    """How much is done, in words.
+    """The amount that is done, in words.
 
     >>> amount(1500, 3000), amount(7, None), amount(0, None)
     ('1,500 of 3,000', '7', '')

@@ -1,6 +1,6 @@
-"""Files that somebody else may have written: read within bounds, never through links.
+"""Files that may be damaged or forged: read with limits on their size, never through links.
 
-Everything here raises ``ValueError`` (or ``OSError``) and nothing else; callers name the file.
+The functions raise ``ValueError`` or ``OSError`` only. Callers add the name of the file.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-# No document and no file of arrays is larger. Arrays are stored as they are, so that reading them
-# takes as much memory as the file has bytes; JSON may take twenty times as much.
+# The largest document and the largest file of arrays. Arrays are not compressed, so that reading
+# them takes as much memory as the file has bytes; JSON may take twenty times as much.
 MAX_DOCUMENT = 2**28
 MAX_ARRAYS = 2**32 - 1
-# JSON knows whole numbers of any length; ours fit into 64 bits.
+# JSON allows whole numbers of any length; those of our documents fit into 64 bits.
 MAX_DIGITS = 40
-# Room for the names of about ten thousand arrays.
+# Enough for the names of about ten thousand arrays.
 MAX_DIRECTORY = 2**20
 
 
@@ -38,11 +38,11 @@ def read_file(path: Path, limit: int) -> bytes:
     """The content of a plain file; a link, a pipe or a larger file is refused.
 
     Args:
-        path: The file. Its folder may be reached by links, the file itself may not be one.
-        limit: The most bytes that it may have.
+        path: The file. Its folder may be a link; the file must not be one.
+        limit: The largest number of bytes that the file may have.
     """
     try:
-        # A pipe would otherwise wait for somebody to write.
+        # Without O_NONBLOCK, opening a pipe would wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ELOOP:
@@ -54,7 +54,7 @@ def read_file(path: Path, limit: int) -> bytes:
             raise ValueError("is not a plain file")
         if about.st_size > limit:
             raise ValueError(f"has more than the {limit:,} bytes allowed")
-        content = file.read(about.st_size + 1)  # as much memory is taken as is asked for
+        content = file.read(about.st_size + 1)  # not more than the checked size
     if len(content) != about.st_size:
         raise ValueError("changed while it was read")
     return content
@@ -70,21 +70,21 @@ def parse_json(content: bytes | str) -> Any:
 
 
 def to_json(document: Any) -> bytes:
-    """A document as JSON in UTF-8: one text for one document.
+    """A document as JSON in UTF-8; equal documents give equal bytes.
 
-    File names that are not UTF-8 come as lone surrogates, which JSON can escape.
+    File names that are not UTF-8 contain lone surrogates, which JSON can escape.
     """
     return json.dumps(document, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def seal(document: dict[str, Any]) -> bytes:
-    """A document with its own checksum, as JSON. It shows damage; it does not stop a forger."""
+    """A document with its own checksum, as JSON. The checksum reveals damage, not forgery."""
     rest = {key: value for key, value in document.items() if key != "sha256"}
     return to_json({**rest, "sha256": hashlib.sha256(to_json(rest)).hexdigest()})
 
 
 def unseal(content: bytes) -> dict[str, Any]:
-    """What was sealed; a single bit that changed is noticed."""
+    """The document that ``seal`` wrote; damaged content is refused."""
     document = parse_json(content)
     if not isinstance(document, dict):
         raise ValueError("is not what belongs there")
@@ -99,14 +99,14 @@ def unseal(content: bytes) -> dict[str, Any]:
 
 
 def load_arrays(content: bytes, names: str) -> dict[str, NDArray[Any]]:
-    """The arrays of an .npz file as ``numpy.savez`` writes it, in which nothing is compressed.
+    """The arrays of an .npz file as ``numpy.savez`` writes it, without compression.
 
     Args:
         content: The file.
-        names: A regular expression for the names that may be there.
+        names: A regular expression for the names that are allowed.
     """
     try:
-        # The end of the file says how large its directory is; it has no comment after that.
+        # The last 22 bytes state the size of the directory; no comment follows them.
         mark, directory = struct.unpack("<4s8xL6x", content[-22:])
         if mark != b"PK\x05\x06" or directory > MAX_DIRECTORY:
             raise ValueError("not an .npz file as numpy.savez writes it")
@@ -125,13 +125,13 @@ def load_arrays(content: bytes, names: str) -> dict[str, NDArray[Any]]:
                 arrays[name] = load_array(file.read(member))
     except ValueError:
         raise
-    except Exception as error:  # whatever a parser makes of hostile bytes
+    except Exception as error:  # any exception of a parser on forged bytes
         raise ValueError(f"not an .npz file: {error}") from None
     return arrays
 
 
 def load_array(content: bytes) -> NDArray[Any]:
-    """The array of an .npy file, if it holds numbers, and as many bytes of them as it says."""
+    """The array of an .npy file; refused unless it holds numbers and has the stated size."""
     try:
         file = io.BytesIO(content)
         version = np.lib.format.read_magic(file)

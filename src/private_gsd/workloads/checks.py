@@ -1,4 +1,4 @@
-"""Checks of what users pass to the constructors of workloads, and of what files hold."""
+"""Checks of the arguments of workload constructors, and of queries read from files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def whole(name: str, value: Any, low: int, high: int, error: type[GsdError] = WorkloadError) -> int:
-    """A whole number of any type between two bounds."""
+    """Check a whole number between two bounds; any integer type is accepted."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -28,7 +28,7 @@ def whole(name: str, value: Any, low: int, high: int, error: type[GsdError] = Wo
 
 
 def fraction(name: str, value: Any, error: type[GsdError] = WorkloadError) -> float:
-    """A number of any type between 0 and 1, both excluded."""
+    """Check a number between 0 and 1, both excluded; any numeric type is accepted."""
     found = any_number(value)
     if not 0 < found < 1:
         raise error(f"{name} must be a number between 0 and 1, not {value!r:.80}")
@@ -36,7 +36,7 @@ def fraction(name: str, value: Any, error: type[GsdError] = WorkloadError) -> fl
 
 
 def any_number(value: Any) -> float:
-    """A number of any type; NaN for anything else."""
+    """Convert a number of any type to a float; NaN for anything else."""
     try:
         return math.nan if isinstance(value, bool | str | bytes) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -44,7 +44,7 @@ def any_number(value: Any) -> float:
 
 
 def group_numbers(groups: Any, number: int) -> NDArray[np.int64]:
-    """Numbers of groups: whole, within range, each once."""
+    """Check the numbers of groups: each in range, and none twice."""
     wanted = np.asarray(groups)
     if wanted.ndim != 1 or not wanted.size or wanted.dtype.kind not in "iu":
         raise WorkloadError(f"give some of the groups 0 to {number - 1:,} by their numbers")
@@ -56,7 +56,7 @@ def group_numbers(groups: Any, number: int) -> NDArray[np.int64]:
 
 
 def position_of(schema: Schema, name: Any) -> int:
-    """The position of a column."""
+    """The position of a column in the schema, by its name."""
     if name not in schema:
         raise WorkloadError(
             f"no column {name!r} in the schema{did_you_mean(str(name), schema.names)}"
@@ -65,6 +65,6 @@ def position_of(schema: Schema, name: Any) -> int:
 
 
 def require_sound(sound: Any, what: str) -> None:
-    """Refuse queries from a file that the kernels could not count: they check nothing."""
+    """Refuse queries from a file that the kernels could not handle, since kernels check nothing."""
     if not sound:
         raise WorkloadError(f"the queries are not sound: {what}")

@@ -1,4 +1,4 @@
-"""Conditions: queries as SQL that a person can read and a database can run."""
+"""Conditions: queries as readable SQL that a database can run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def name_of(column: Column) -> str:
-    """The column as SQL names it."""
+    """The name of a column in SQL, quoted where necessary."""
     quoted = '"' + column.name.replace('"', '""') + '"'
     plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", column.name)
     name = column.name if plain and column.name.lower() not in _keywords() else quoted
@@ -28,7 +28,7 @@ def name_of(column: Column) -> str:
 
 @lru_cache
 def _keywords() -> frozenset[str]:
-    """The words that DuckDB does not take for names unless they are quoted."""
+    """The words that DuckDB accepts as names only in quotes."""
     with duckdb.connect() as connection:
         rows = connection.sql(
             "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
@@ -37,7 +37,7 @@ def _keywords() -> frozenset[str]:
 
 
 def is_value(column: Discrete, code: int) -> str:
-    """The column has the value of that code, or is null where the code is beyond the values."""
+    """The condition that a column has the value of a code; the code after the last means null."""
     if code >= len(column.values):
         return is_null(column)
     value = column.values[code]
@@ -51,12 +51,12 @@ def is_value(column: Discrete, code: int) -> str:
 
 
 def is_null(column: Column) -> str:
-    """The column is null."""
+    """The condition that a column is null."""
     return f"{name_of(column)} IS NULL"
 
 
 def is_between(column: Numeric, start: float, stop: float) -> str:
-    """The column is at least ``start`` and less than ``stop``; an infinite end is no condition."""
+    """The condition that a column is in [start, stop); an infinite end is left out."""
     words = []
     if start != -math.inf:
         words.append(f"{name_of(column)} >= {literal(column, start)}")
@@ -66,10 +66,10 @@ def is_between(column: Numeric, start: float, stop: float) -> str:
 
 
 def literal(column: Numeric, bound: float) -> str:
-    """A bound of the encoded scale, as the column has its values."""
+    """A number of the encoded scale as a literal of the column's type."""
     if isinstance(column, Real):
         return repr(float(bound))
-    whole = math.ceil(bound)  # on a grid, at least 1.5 is at least 2 and less than 1.5 less than 2
+    whole = math.ceil(bound)  # for whole numbers, x >= 1.5 is x >= 2, and x < 1.5 is x < 2
     if isinstance(column, Date):
         day = np.array(whole).astype(f"datetime64[{column.unit}]").astype("datetime64[D]")
         return f"DATE '{day}'"

@@ -1,4 +1,4 @@
-"""Conjunctions: one category and several thresholds at once; random prefixes are made of them."""
+"""Conjunctions of a category and several thresholds; random prefixes are such queries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from private_gsd.schema import Discrete, Numeric
 from private_gsd.workloads.checks import require_sound, whole
 from private_gsd.workloads.conditions import is_between, is_value
 from private_gsd.workloads.family import QUERY_COST, SingleQueries
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 from private_gsd.workloads.workload import CELL_LIMIT, Workload
 
 if TYPE_CHECKING:
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 
 class Conjunctions(SingleQueries):
-    """Queries ``category = value AND number < threshold AND …``, each a group of its own.
+    """Queries ``category = value AND number < threshold AND …``, each in a group of its own.
 
-    A null meets no threshold; a null category is a value like another, the last.
+    A null meets no threshold. For a category, null is one more value, after the others.
 
     Attributes:
         category: For each query, the position of its discrete column.
-        value: For each query, the code of the value wanted; the number of values means null.
+        value: For each query, the code of its category; the code after the last value means null.
         numbers: For each query, the positions of its numeric columns.
-        thresholds: For each of them, what the number must be less than.
+        thresholds: For each of these columns, the number that its value must be less than.
     """
 
     name: ClassVar[str] = "conjunctions"
@@ -64,7 +64,7 @@ class Conjunctions(SingleQueries):
         return len(self.category)
 
     def select(self, groups: NDArray[np.int64]) -> Conjunctions:
-        """Some of the queries."""
+        """The family of some of the queries."""
         return Conjunctions(
             self.schema,
             self.category[groups],
@@ -74,7 +74,7 @@ class Conjunctions(SingleQueries):
         )
 
     def describe(self, group: int) -> str:
-        """The conditions."""
+        """The query as a condition in SQL."""
         column = expect_type(Discrete, self.schema.columns[self.category[group]])
         words = [is_value(column, int(self.value[group]))]
         for place, threshold in zip(self.numbers[group], self.thresholds[group], strict=True):
@@ -87,13 +87,13 @@ class Conjunctions(SingleQueries):
         count_conjunctions(matrix, *self._plan, state)
 
     def finish(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
-        """From the order of the plan to that of the queries."""
+        """Put the counts from the order of the plan into the order of the queries."""
         counts = np.empty_like(state)
         counts[self._order] = state
         return counts
 
     def to_document(self) -> tuple[dict[str, Any], Arrays]:
-        """The arrays."""
+        """The arrays of all queries."""
         return {}, {name: getattr(self, name) for name in self.array_names}
 
     @classmethod
@@ -107,26 +107,27 @@ class Conjunctions(SingleQueries):
         return cls(schema, *(arrays[name] for name in cls.array_names))
 
     def lay_out(self, layout: QueryLayout) -> None:
-        """As conjunctions."""
+        """Add the conjunctions to a layout."""
         layout.add_conjunctions(self.category, self.value, self.numbers, self.thresholds)
 
     @property
     def search_cost(self) -> float:
-        """An edit looks at the queries of its column alone."""
+        """The estimated cost in the search; an edit evaluates the queries of its column only."""
         return float(QUERY_COST * len(self.category) * (1 + self.numbers.shape[1]))
 
     @cached_property
     def _order(self) -> NDArray[np.int64]:
-        # Queries on the same columns with thresholds close to each other read the same bitmaps.
+        # Neighbouring queries have the same columns and close thresholds, and read the same
+        # bitmaps.
         return np.lexsort((self.thresholds[:, 0], *self.numbers.T))
 
     @cached_property
     def _plan(self) -> tuple[NDArray[np.int64] | NDArray[np.float64], ...]:
-        """The kernel's arguments, see there."""
+        """The arguments of the kernel ``count_conjunctions``."""
         order = self._order
         discrete, column = np.unique(self.category[order], return_inverse=True)
         sizes = [
-            len(each.values) + 1  # the null's is the last, whether nullable or not
+            len(each.values) + 1  # the last is for null, also in columns without nulls
             for each in (self.schema.columns[place] for place in discrete)
             if isinstance(each, Discrete)
         ]
@@ -152,7 +153,7 @@ class Conjunctions(SingleQueries):
 
 
 def _check(schema: Schema, category: Any, value: Any, numbers: Any, thresholds: Any) -> None:
-    """Refuse what the kernels could not do: they check nothing."""
+    """Refuse arrays that the kernels could not handle, since kernels check nothing."""
     queries = len(category)
     for each in (category, value):
         require_sound(each.dtype == np.int64 and each.shape == (queries,), "conjunctions")
@@ -173,17 +174,17 @@ def _check(schema: Schema, category: Any, value: Any, numbers: Any, thresholds: 
 
 
 def random_prefixes(schema: Schema, count: int, seed: int = 0, *, k: int = 3) -> Workload:
-    """Random k-way prefixes: a random category's value and k - 1 random thresholds.
+    """Random k-way prefixes: a random category and k - 1 random thresholds.
 
-    As in section 5.2 of the paper, where k is 3: a discrete column and k - 1 numeric ones are drawn
-    without preference, then one of the column's values (null among them where it is nullable), then
-    a threshold for each number between its bounds. Each query is a group of its own.
+    As in section 5.2 of the paper, where k is 3: a discrete column and k - 1 numeric columns are
+    drawn uniformly, then one of the discrete column's values (null included, if nullable), then a
+    threshold between the bounds of each numeric column. Each query is a group of its own.
 
     Args:
         schema: The public schema, with at least one discrete and k - 1 numeric columns.
-        count: How many.
-        seed: Which ones; the queries are public.
-        k: How many conditions.
+        count: The number of queries.
+        seed: The seed of the queries, which are public.
+        k: The number of conditions of a query.
     """
     discrete = [place for place, column in enumerate(schema) if isinstance(column, Discrete)]
     numeric = [place for place, column in enumerate(schema) if isinstance(column, Numeric)]
@@ -215,11 +216,11 @@ def _values(schema: Schema, place: int) -> int:
 
 
 def _distinct(rng: np.random.Generator, count: int, choices: int, picks: int) -> NDArray[np.int64]:
-    """For each query some different choices, all equally likely, in random order."""
+    """For each query, distinct choices, drawn uniformly, in random order."""
     chosen = np.empty((count, picks), dtype=np.int64)
     for pick in range(picks):
         drawn = rng.integers(choices - pick, size=count)
-        # The drawn-th of those that are left: step over each one taken, from the lowest on.
+        # The number counts the choices that are left: skip each choice taken, in ascending order.
         for taken in np.sort(chosen[:, :pick], axis=1).T:
             drawn += drawn >= taken
         chosen[:, pick] = drawn

@@ -1,21 +1,29 @@
 """The registry of families.
 
-To add a family, write one file with a subclass of ``Family``:
+Before you add a family, see first whether a predicate does it (``workloads.predicates``): queries
+that can be written as conditions in SQL need no new family, and are fast.
 
-- ``name`` and ``title``, and a ``schema``;
+To add a family, write one file with a subclass of ``Family`` that has:
+
+- ``name``, ``title`` and ``schema``;
 - ``group_sizes``, ``select``, ``describe`` and ``squared_sensitivities``; a subclass of
-  ``SingleQueries`` has ``size`` in place of the first and the last;
-- either ``met``, which says what rows meet each query, or a faster ``count`` and ``lay_out``, which
-  lays the queries out for the kernels of the search;
+  ``SingleQueries`` defines ``size`` instead of ``group_sizes`` and ``squared_sensitivities``;
+- either ``met``, which decides for each row and query whether the row meets the query, or a faster
+  ``count`` together with ``lay_out``, which lays the queries out for the kernels of the search;
 - ``to_document`` and ``from_document``, if the queries can be saved;
 - ``search_cost``, if the estimate of ``Family`` is far off.
 
-Then add the class to this registry, and a subclass of ``FamilyContract`` to
-``tests/workloads/test_families.py``: every family is held to the same contract. A name for users is
-a line in ``specs.SPECS``. ``tests/workloads/test_toy_family.py`` shows all of this.
+A family with ``met`` alone moves the whole search from ``CoordinateSearch`` to ``FunctionSearch``,
+which calls ``met`` for every batch of rows. ``FunctionSearch`` is much slower, and has neither
+islands nor fixed columns.
 
-A kernel of its own goes into one file of ``kernels``, is called from ``kernels/edits.py``, and gets
-an ``add_`` method in ``QueryLayout``.
+Then add the class to this registry, and a subclass of ``FamilyContract`` to
+``tests/workloads/test_families.py``, which tests every family in the same way. To give users a
+name for the queries, add a line to ``specs.SPECS``. ``tests/workloads/test_toy_family.py`` is an
+example of all of this.
+
+A family with a kernel of its own adds one file to ``kernels``, a call in ``kernels/edits.py``, and
+an ``add_`` method to ``QueryLayout``.
 """
 
 from __future__ import annotations

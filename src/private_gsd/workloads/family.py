@@ -1,7 +1,7 @@
-"""The family: queries of one kind, and everything that the program needs to know of them.
+"""The family: queries of one kind, and everything that the program needs to know about them.
 
-A new family is one class in one file, a line in ``families.FAMILIES``, and, where users are to name
-it in a text such as ``prefix:1000``, a line in ``specs.SPECS``.
+A new family is one class in one file and a line in ``families.FAMILIES``. A line in ``specs.SPECS``
+gives users a name for its queries, such as ``prefix:1000``.
 """
 
 from __future__ import annotations
@@ -24,31 +24,33 @@ if TYPE_CHECKING:
 Arrays = Mapping[str, NDArray[Any]]
 Neighbours = Literal["replace-one", "add-remove"]
 
-# What a column of a single query costs the search, where a column of a table costs 1.
+# The cost of one column of a single query in the search, relative to one column of a table.
 QUERY_COST = 0.2
 
 
 class Family(ABC):
     """Queries of one kind.
 
-    Queries stand in groups, which are measured and selected as one, and both are numbered from 0
-    within the family. The counts of a family are one vector of whole numbers, group after group.
+    Queries form groups, which are measured and selected as a whole. Queries and groups are numbered
+    from 0 within the family. The counts of a family are one vector of whole numbers, group after
+    group.
 
-    Counting has three steps, so that batches and threads can share the work: ``start`` gives a zero
-    state, ``count`` adds rows to a state, and ``finish`` turns a state into counts. States are
-    vectors of whole numbers, and add up.
+    Counting has three steps, so that batches and threads can share the work: ``start`` returns a
+    zero state, ``count`` adds rows to a state, and ``finish`` turns a state into counts. States are
+    vectors of whole numbers, and can be added.
 
-    The genetic search scores edits with kernels. ``lay_out`` says how the queries are laid out for
-    them: as tables, conjunctions, halfspaces, conditions or sums. A family that fits none of these
-    defines ``met`` instead, and the search calls it for batches of rows, which is slower.
+    The genetic search scores edits with kernels. ``lay_out`` lays the queries out for the kernels:
+    as tables, conjunctions, halfspaces, conditions or sums. A family that fits none of these
+    defines ``met`` instead, and the search calls ``met`` for batches of rows (see
+    ``FunctionSearch``), which is slower.
 
     Attributes:
         name: The name in the registry and in files: a plural, in lower case.
         title: The name in messages: a plural.
-        array_names: The names of the arrays that ``to_document`` gives.
+        array_names: The names of the arrays that ``to_document`` returns.
         schema: The public schema.
-        marginals: The groups as marginals, where they are marginals: denoising, some mechanisms
-            and some projectors take nothing else. Empty for other families.
+        marginals: The groups as marginals, if they are marginals; empty for other families.
+            Denoising, some mechanisms and some projectors use marginals only.
     """
 
     name: ClassVar[str]
@@ -70,8 +72,8 @@ class Family(ABC):
         return int(self.group_sizes.sum())
 
     @property
-    def units(self) -> NDArray[np.float64]:
-        """For each group, the most that one row can move one of its counts: 1 but for sums."""
+    def max_contributions(self) -> NDArray[np.float64]:
+        """For each group, the largest change of one of its counts by one row; 1 except for sums."""
         return np.ones(len(self.group_sizes))
 
     @abstractmethod
@@ -79,7 +81,7 @@ class Family(ABC):
         """The family of some of the groups."""
 
     def join(self, other: Family) -> Family | None:  # noqa: ARG002
-        """Both families as one, where that counts faster; the groups keep their order."""
+        """Both families as one, if that counts faster, with the groups in order; else None."""
         return None
 
     # Words
@@ -113,7 +115,17 @@ class Family(ABC):
         return state
 
     def met(self, matrix: NDArray[np.float64]) -> NDArray[np.bool_]:  # noqa: ARG002
-        """For each row of a matrix and each query, whether the row meets the query."""
+        """For each row of a matrix and each query, whether the row meets the query.
+
+        Args:
+            matrix: Encoded rows, with one column for each column of the schema. A number is stored
+                as the encoder writes it (see ``data.encoding.encoder``). A category is stored as
+                its position in the column's own list of values, so that two categorical columns
+                cannot be compared directly. A null is NaN.
+
+        Returns:
+            An array of booleans with the shape (rows, queries).
+        """
         raise WorkloadError(f"the genetic search has no kernel for {type(self).__name__} queries")
 
     # Files
@@ -126,8 +138,8 @@ class Family(ABC):
     def from_document(cls, schema: Schema, values: Mapping[str, Any], arrays: Arrays) -> Family:  # noqa: ARG003
         """The inverse of ``to_document``.
 
-        What is read may be damaged or forged, and kernels check nothing: a document that is not
-        sound must raise an error here.
+        A document may be damaged or forged, and kernels check nothing. This method must raise an
+        error for every document that the kernels could not handle.
         """
         raise WorkloadError(f"unknown family of queries {cls.name!r}")
 
@@ -144,7 +156,7 @@ class Family(ABC):
 
     @property
     def search_cost(self) -> float:
-        """What the search spends on these queries, where a table of a single column costs 1."""
+        """The estimated cost of these queries in the search; a table of one column costs 1."""
         if self.marginals:
             tables = (table for marginal in self.marginals for table in marginal.tables)
             return float(sum(len(features) for features in tables))
@@ -152,7 +164,7 @@ class Family(ABC):
 
 
 class SingleQueries(Family):
-    """Conditions that a row meets or not, each a group of its own."""
+    """Queries that a row meets or does not meet, each in a group of its own."""
 
     @property
     @abstractmethod
@@ -161,9 +173,9 @@ class SingleQueries(Family):
 
     @cached_property
     def group_sizes(self) -> NDArray[np.int64]:
-        """One query a group."""
+        """The number of queries in each group, which is 1."""
         return np.ones(self.size, dtype=np.int64)
 
     def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:  # noqa: ARG002
-        """One row more or less, or another in its place, changes a count by at most one."""
+        """1 for each group: adding, removing or replacing a row changes a count by at most 1."""
         return np.ones(self.size)

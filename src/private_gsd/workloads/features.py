@@ -1,7 +1,7 @@
-"""Features: discretised views of a column, each of which gives a row at most one cell.
+"""Features: discretised views of a column; a row is in at most one cell of a feature.
 
-A discrete column has one feature. A numeric column has one for each level of its binary tree, or
-one for each set of disjoint ranges. A null is its own cell, the last one.
+A discrete column has one feature. A numeric column has one feature for each level of its binary
+tree, or for each set of disjoint ranges. Null has its own cell, the last one.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Feature:
     Attributes:
         position: The column's position in the schema.
         segments: The cell of each category, or of each segment between ``breaks``; -1 for none.
-        breaks: Where a numeric column is cut, inside its bounds: a segment is half-open, [a, b),
-            but for the last, which ends with the domain.
+        breaks: The cut points of a numeric column, inside its bounds. A segment is half-open,
+            [a, b), except the last, which includes the upper bound.
         nullable: Whether a null has a cell of its own, the last.
     """
 
@@ -66,7 +66,7 @@ class Feature:
 
     @classmethod
     def from_dict(cls, schema: Schema, values: Mapping[str, Any]) -> Feature:
-        """The inverse of ``to_dict``; what is not sound is refused."""
+        """The inverse of ``to_dict``; damaged values are refused."""
         position, segments, nullable = values["position"], values["segments"], values["nullable"]
         breaks = [float(cut) for cut in values["breaks"]]
         known = type(position) is int and 0 <= position < len(schema)
@@ -87,7 +87,7 @@ class Feature:
         return cls(position, tuple(segments), tuple(breaks), nullable)
 
     def condition(self, schema: Schema, cell: int) -> str:
-        """The condition that the cell stands for, as SQL."""
+        """The condition of a cell, as SQL."""
         column = schema.columns[self.position]
         if self.nullable and cell == self.size - 1:
             return is_null(column)
@@ -98,7 +98,11 @@ class Feature:
         return is_between(expect_type(Numeric, column), edges[segment], edges[segment + 1])
 
     def cells_of_atoms(self, breaks: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The cell of each atom, where the column is cut at all of ``breaks``, ours among them."""
+        """The cell of each atom.
+
+        Args:
+            breaks: All cut points of the column; they include those of this feature.
+        """
         if not self.breaks and breaks.size == 0:
             cells = list(self.segments)
         else:
@@ -110,7 +114,7 @@ class Feature:
 
 
 def _in_order(segments: Sequence[int]) -> list[int]:
-    """The segments with their cells numbered from the left, each of one segment."""
+    """The segments with their cells numbered from left to right, one segment to a cell."""
     number = itertools.count()
     return [-1 if each < 0 else next(number) for each in segments]
 
@@ -125,11 +129,12 @@ def tree_features(schema: Schema, position: int, depth: int) -> tuple[Feature, .
     """The levels 1 … depth of a numeric column's binary tree: intervals of width 1/2, 1/4, ….
 
     A column of whole numbers or dates has no more levels than it takes to separate its values:
-    deeper ones would repeat the same queries.
+    deeper levels would repeat the same queries.
     """
     column = expect_type(Numeric, schema.columns[position])
     low, high = column.bounds
-    # Fractions of powers of two are exact, so that each level's cuts are among the next one's.
+    # Fractions of powers of two are exact, so that each level has the cut points of the level
+    # above.
     return tuple(
         Feature(
             position,
@@ -142,10 +147,10 @@ def tree_features(schema: Schema, position: int, depth: int) -> tuple[Feature, .
 
 
 def tree_depth(column: Numeric, depth: int) -> int:
-    """How many levels of a column's tree say something new."""
+    """The number of levels of a column's tree that are not repetitions."""
     low, high = column.bounds
     if isinstance(column, Real):
-        # The span may be so small that finer cuts are no longer different numbers.
+        # In a very small span, finer cut points would be the same floats.
         step = max(math.ulp(low), math.ulp(high))
         return min(depth, max(1, math.floor(math.log2((high - low) / step))))
     return min(depth, max(1, math.ceil(math.log2(high - low + 1))))
@@ -154,10 +159,10 @@ def tree_depth(column: Numeric, depth: int) -> int:
 def range_features(
     schema: Schema, position: int, intervals: Sequence[tuple[Any, Any]]
 ) -> tuple[Feature, ...]:
-    """Features for given intervals of a numeric column: one for each set of disjoint ones.
+    """Features for given intervals of a numeric column: one for each set of disjoint intervals.
 
-    Intervals of whole numbers and dates include both ends. Those of reals are half-open, [a, b),
-    but for one that ends with the domain.
+    Intervals of whole numbers and dates include both ends. Intervals of reals are half-open,
+    [a, b), except those that end at the upper bound, which include it.
     """
     column = expect_type(Numeric, schema.columns[position])
     low, high = column.bounds
@@ -168,8 +173,8 @@ def range_features(
         spans.append((start if start > low else -math.inf, stop if stop <= high else math.inf))
     if len(set(spans)) < len(spans):
         raise WorkloadError(f"column {column.name!r}: the same interval is given twice")
-    # From left to right, each span goes to the first set in which it overlaps no other: no fewer
-    # sets would do.
+    # From left to right, each span goes to the first set in which it overlaps no other span. This
+    # gives the least number of sets.
     levels: list[list[tuple[float, float]]] = []
     for span in sorted(spans):
         for level in levels:
@@ -182,7 +187,7 @@ def range_features(
 
 
 def _disjoint(position: int, column: Column, spans: Sequence[tuple[float, float]]) -> Feature:
-    """One feature of disjoint spans, in order; what lies between them has no cell."""
+    """One feature of disjoint spans, in order; values between the spans have no cell."""
     breaks: list[float] = []
     segments = [] if spans[0][0] == -math.inf else [-1]
     for cell, (start, stop) in enumerate(spans):
@@ -199,7 +204,7 @@ def _disjoint(position: int, column: Column, spans: Sequence[tuple[float, float]
 
 
 def _ends(column: Numeric, interval: tuple[Any, Any]) -> tuple[float, float]:
-    """Where an interval begins, and where it ends without including the end."""
+    """The start of an interval, and its end, which is excluded."""
     try:
         first, last = interval
     except (TypeError, ValueError):
@@ -209,7 +214,7 @@ def _ends(column: Numeric, interval: tuple[Any, Any]) -> tuple[float, float]:
     start, final = _number(column, first), _number(column, last)
     low, high = column.bounds
     whole_day = isinstance(column, Datetime) and _is_day(last)
-    if isinstance(column, Datetime) and whole_day:  # its last moment, and not its first
+    if isinstance(column, Datetime) and whole_day:  # the end of the day, not its start
         day = np.array(column.moment(last), dtype="datetime64[D]") + np.timedelta64(1, "D")
         final = float(day.astype(f"datetime64[{column.unit}]").astype(np.int64)) - 1
     if start < low or (final > high and not whole_day):

@@ -1,7 +1,7 @@
-"""Functions: queries that are any Python function of a row, called for many rows at once.
+"""Functions: queries that are Python functions of a row, called for many rows at once.
 
-They can express what no other family can, and are much slower: the search calls them for every
-batch of rows that it tries.
+Functions can express any query, and are much slower than the other families: the search calls them
+for every batch of rows that it tries.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 Function = Callable[["Rows"], Any]
 
 TRIAL_ROWS = 200
-# Of every batch that is counted, so many rows are also given one by one.
+# The number of rows of each counted batch that are also passed one by one.
 ALONE_ROWS = 16
 
 
 class Rows(Mapping[str, "NDArray[Any]"]):
-    """Some rows of a table, as a function sees them: an array for each column, by name.
+    """Some rows of a table, as they are passed to a function: an array for each column, by name.
 
     Columns of categories are arrays of their values, with None for null; numbers are float64, with
     NaN; dates and moments are datetime64, with NaT.
@@ -67,7 +67,7 @@ class Rows(Mapping[str, "NDArray[Any]"]):
 
 
 class Functions(SingleQueries):
-    """Queries that are Python functions, each a group of its own."""
+    """Queries that are Python functions, each in a group of its own."""
 
     name: ClassVar[str] = "functions"
     title: ClassVar[str] = "Python functions"
@@ -83,7 +83,7 @@ class Functions(SingleQueries):
         return len(self.tests)
 
     def select(self, groups: NDArray[np.int64]) -> Functions:
-        """Some of the functions."""
+        """The family of some of the functions."""
         chosen = [self._names[group] for group in groups.tolist()]
         return Functions(self.schema, {name: self.tests[name] for name in chosen})
 
@@ -92,15 +92,18 @@ class Functions(SingleQueries):
         return f"function {self._names[group]!r}"
 
     def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
-        """Count rows, and see that each is judged by itself: the sensitivity rests on it."""
+        """Count rows, and check that each row is judged by itself, as the sensitivity requires."""
         state += self._met_alone(matrix, ALONE_ROWS).sum(axis=0)
 
     def _met_alone(self, matrix: NDArray[np.float64], alone: int) -> NDArray[np.bool_]:
-        """``met``, if it is the same in other company: in two parts, in another order, alone.
+        """``met``, after checking that no result depends on other rows of the batch.
+
+        The functions are called again for the rows in random order in two parts, and for some rows
+        one by one.
 
         Args:
             matrix: The rows.
-            alone: The number of rows that are also given one by one.
+            alone: The number of rows that are also passed one by one.
         """
         met = self.met(matrix)
         order = np.random.default_rng().permutation(len(matrix))
@@ -122,9 +125,9 @@ class Functions(SingleQueries):
         )
 
     def met(self, matrix: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """For each row of a matrix and function, whether the row meets it.
+        """For each row of a matrix and each function, whether the row meets the query.
 
-        What goes wrong here is not shown in detail: it could reveal what is in the rows.
+        Errors of a function are not shown in detail, since they could reveal the rows.
         """
         met = np.zeros((len(matrix), len(self.tests)), dtype=np.bool_)
         if not len(matrix):
@@ -146,7 +149,7 @@ class Functions(SingleQueries):
 
 
 def _problem(found: Any, rows: int) -> str | None:
-    """What is wrong with what a function returned; None if nothing is."""
+    """A description of a wrong result of a function; None if the result is right."""
     if not isinstance(found, np.ndarray) or np.ma.isMaskedArray(found):
         return type(found).__name__
     if found.dtype != np.bool_ or found.shape != (rows,):
@@ -155,11 +158,11 @@ def _problem(found: Any, rows: int) -> str | None:
 
 
 def functions(schema: Schema, tests: Mapping[str, Function]) -> Workload:
-    """Any functions of a row as queries: how many rows meet each.
+    """Queries that are Python functions of a row.
 
-    A function is given many rows at once, as arrays by column name (see ``Rows``), and gives a
-    true or false for each row. It must judge each row by itself alone. Such queries cannot be
-    saved with measurements, and are slow to search for: use another kind where there is one.
+    A function gets many rows at once, as arrays by column name (see ``Rows``), and returns a
+    boolean for each row. It must judge each row by itself alone. Such queries cannot be saved with
+    measurements, and make the search slow: use ``predicates`` where possible.
 
     >>> from private_gsd import Integer, Schema, workloads
     >>> schema = Schema([Integer("hours", lower=0, upper=99), Integer("pay", lower=0, upper=999)])
@@ -168,7 +171,7 @@ def functions(schema: Schema, tests: Mapping[str, Function]) -> Workload:
 
     Args:
         schema: The public schema.
-        tests: The functions, by a name for each.
+        tests: The functions by name.
     """
     if not isinstance(tests, Mapping) or not tests:
         raise WorkloadError("give some functions by their names, as in {'rich': function}")
@@ -176,7 +179,7 @@ def functions(schema: Schema, tests: Mapping[str, Function]) -> Workload:
         if not isinstance(name, str) or not callable(test):
             raise WorkloadError(f"give functions by their names; {name!r} is {test!r:.50}")
     family = Functions(schema, tests)
-    # What is wrong with a function shows here, on rows that are nobody's.
+    # Try the functions on random rows, so that the details of an error can be shown.
     trial = _trial(schema)
     for name, test in family.tests.items():
         for some in (trial, trial[:1]):

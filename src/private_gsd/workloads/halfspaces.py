@@ -1,7 +1,7 @@
 """Halfspaces: random linear inequalities over the one-hot encoding of all columns.
 
-Halfspaces are saved with their coefficients: a seed gives the same numbers only as long as NumPy's
-generators do not change.
+Halfspaces are saved with their coefficients, since a later version of NumPy may draw other numbers
+from the same seed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from private_gsd.kernels.halfspaces import count_halfspaces
 from private_gsd.schema import Discrete, Numeric
 from private_gsd.workloads.checks import require_sound, whole
 from private_gsd.workloads.family import SingleQueries
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 from private_gsd.workloads.workload import CELL_LIMIT, Workload
 
 if TYPE_CHECKING:
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
     from private_gsd.workloads.family import Arrays
     from private_gsd.workloads.layout import QueryLayout
 
-# Queries are drawn and counted in blocks of this many: the coefficients of a few hundred
-# dimensions then stay in the second-level cache.
+# Queries are drawn and counted in blocks of this size, so that the coefficients of a few hundred
+# dimensions stay in the second-level cache.
 BLOCK_QUERIES = 256
-MAX_DIMENSIONS = 2**16  # a block of coefficients then takes 64 MiB
+MAX_DIMENSIONS = 2**16  # a block of coefficients takes 64 MiB
 
 
 class Halfspaces(SingleQueries):
-    """Queries ``<coefficients, one-hot row> <= threshold``, each a group of its own.
+    """Queries ``<coefficients, one-hot row> <= threshold``, each in a group of its own.
 
-    A discrete column has a dimension for each value, and one for null where it is nullable. A
-    numeric column has one dimension, in which a row has its number scaled to [0, 1], and one more
-    for null where it is nullable. Coefficients are drawn anew from the seed when they are needed,
-    block by block: 200,000 queries over 1,000 dimensions would take 800 MB to keep.
+    A discrete column has a dimension for each value, and one for null if it is nullable. A numeric
+    column has one dimension, for the number scaled to [0, 1], and one more for null if it is
+    nullable. Coefficients are drawn anew from the seed when they are needed, block by block:
+    storing 200,000 queries over 1,000 dimensions would take 800 MB.
+
+    Queries that were read from a file have ``kept``, their saved coefficients and thresholds.
 
     Attributes:
-        seed: What the queries are drawn from.
-        indices: Which of the queries that the seed gives.
-
-    Where queries were saved, ``kept`` has their coefficients and thresholds as they were drawn.
+        seed: The seed from which the queries are drawn.
+        indices: The numbers of the queries in the sequence that the seed gives.
     """
 
     name: ClassVar[str] = "halfspaces"
@@ -83,20 +83,20 @@ class Halfspaces(SingleQueries):
         return len(self.indices)
 
     def select(self, groups: NDArray[np.int64]) -> Halfspaces:
-        """Some of the queries."""
+        """The family of some of the queries."""
         kept = None
         if self._kept is not None:
             kept = self._kept[0][:, groups], self._kept[1][groups]
         return Halfspaces(self.schema, self.seed, self.indices[groups], kept)
 
     def describe(self, group: int) -> str:
-        """The query's number: its coefficients would fill a page."""
+        """The number and the seed of the query, since its coefficients would fill a page."""
         return f"halfspace {self.indices[group]} of seed {self.seed}"
 
     def parameters(
         self, queries: NDArray[np.int64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Coefficients (dimensions x queries) and thresholds of some of our queries."""
+        """Coefficients (dimensions x queries) and thresholds of some of the queries."""
         if self._kept is not None:
             return np.ascontiguousarray(self._kept[0][:, queries]), self._kept[1][queries]
         wanted = self.indices[queries]
@@ -110,7 +110,7 @@ class Halfspaces(SingleQueries):
             cuts = rng.standard_normal(BLOCK_QUERIES, dtype=np.float32)
             mine = blocks == block
             within = wanted[mine] % BLOCK_QUERIES
-            # Variance 1/d, with d the number of columns: a row has one entry in each.
+            # The variance is 1/d for d columns, since a row has one nonzero entry in each column.
             coefficients[:, mine] = drawn[:, within] * np.float32(1 / np.sqrt(len(self.schema)))
             thresholds[mine] = cuts[within]
         return coefficients, thresholds
@@ -124,7 +124,7 @@ class Halfspaces(SingleQueries):
             count_halfspaces(*rows, coefficients, thresholds, state[begin : begin + len(queries)])
 
     def to_document(self) -> tuple[dict[str, Any], Arrays]:
-        """The seed, and the coefficients that it gave."""
+        """The seed, and the coefficients and thresholds that were drawn from it."""
         coefficients, thresholds = self.parameters(np.arange(len(self.indices)))
         return {"seed": self.seed}, {
             "indices": self.indices,
@@ -146,13 +146,13 @@ class Halfspaces(SingleQueries):
         return family
 
     def lay_out(self, layout: QueryLayout) -> None:
-        """As halfspaces."""
+        """Add the halfspaces to a layout."""
         layout.add_halfspaces(self.parameters, len(self.indices))
 
     def one_hot(
         self, matrix: NDArray[np.float64]
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
-        """Rows as the kernel wants them, see there."""
+        """Rows as the arguments of the kernel ``count_halfspaces``."""
         null = np.isnan(matrix)
         categories = np.where(null, self._sizes - 1, matrix)[:, self._discrete].astype(np.int32)
         categories += self._begins[self._discrete]
@@ -170,13 +170,13 @@ class Halfspaces(SingleQueries):
 def random_halfspaces(schema: Schema, count: int, seed: int = 0) -> Workload:
     """Random halfspaces over the one-hot encoding of all columns, as in section 5.2 of the paper.
 
-    Coefficients are normal with variance 1/d, d the number of columns, and thresholds standard
-    normal. Each query is a group of its own. The first n of a larger count are those of count n.
+    Coefficients are normal with variance 1/d for d columns, and thresholds are standard normal.
+    Each query is a group of its own. The first n queries do not depend on ``count``.
 
     Args:
         schema: The public schema.
-        count: How many.
-        seed: Which ones; the queries are public.
+        count: The number of queries.
+        seed: The seed of the queries, which are public.
     """
     count = whole("count", count, 1, CELL_LIMIT)
     seed = whole("seed", seed, 0, 2**63 - 1)

@@ -1,8 +1,7 @@
-"""Joint tables: how the rows of many marginals are counted in few tables.
+"""Joint tables: many marginals are counted in a few tables.
 
-Rows are counted once for each set of columns, in the finest table that all the tables of a group
-can be summed from; and several small sets are counted as one larger table, which is again summed
-afterwards.
+Rows are counted once for each set of columns, in the finest table from which all tables of a group
+can be computed by summation. Several small sets of columns are counted in one larger table.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy as np
 from private_gsd.kernels.binning import bin_codes, bin_numbers
 from private_gsd.kernels.marginals import count_tables
 from private_gsd.schema import Discrete
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,21 +27,21 @@ if TYPE_CHECKING:
     from private_gsd.workloads.features import Feature
     from private_gsd.workloads.marginals import Marginal
 
-# Sets of columns are counted together up to tables of this size.
+# The largest size of a table that counts several sets of columns.
 JOINT_CELLS = 4096
 COVER_TRIES = 4_000_000
 
 
 @dataclass(frozen=True)
 class View:
-    """A column cut at the breaks of one group's features: each piece is an atom, null the last."""
+    """A column, cut at the breaks of one group's features into atoms; null is the last atom."""
 
     position: int
     breaks: tuple[float, ...]
 
 
 def views_of(group: Marginal) -> tuple[View, ...]:
-    """How a group cuts each of its columns."""
+    """The view that a group has of each of its columns."""
     return tuple(
         View(position, tuple(sorted({cut for f in set(features) for cut in f.breaks})))
         for position, features in zip(group.positions, zip(*group.tables, strict=True), strict=True)
@@ -50,16 +49,16 @@ def views_of(group: Marginal) -> tuple[View, ...]:
 
 
 def atoms_of(column: Column, view: View) -> int:
-    """How many atoms a column is cut into, its null among them."""
+    """The number of atoms of a column, null included."""
     cut = len(column.values) if isinstance(column, Discrete) else len(view.breaks) + 1
     return cut + column.nullable
 
 
 class JointTables:
-    """How marginals are counted: atoms of columns, joint tables, and what to sum afterwards.
+    """The joint tables of some marginals: counting rows, and summing the tables to the marginals.
 
-    A column that several groups cut differently counts as several: a fine cut that one group needs
-    is not forced on the others.
+    A column that several groups cut differently is treated as several columns, so that the fine
+    cuts of one group do not enlarge the tables of the others.
     """
 
     def __init__(self, schema: Schema, groups: Sequence[Marginal]) -> None:
@@ -101,7 +100,7 @@ class JointTables:
         )
 
     def counts_of(self, number: int, state: NDArray[np.int64]) -> NDArray[np.int64]:
-        """One group's cells, table after table."""
+        """The counts of one group, table after table."""
         joint = self._joint_of[number]
         columns = self._joints[joint]
         table = state[self._offsets[joint] : self._offsets[joint + 1]].reshape(self._shapes[joint])
@@ -109,7 +108,7 @@ class JointTables:
         others = tuple(axis for axis, column in enumerate(columns) if column not in wanted)
         kept = [column for column in columns if column in wanted]
         finest = table.sum(axis=others).transpose([kept.index(column) for column in wanted])
-        # Tables that begin with the same features share the sums over them.
+        # Tables that begin with the same features share the sums over these features.
         counts = []
         path: list[tuple[Feature, NDArray[np.int64]]] = []
         for features in self._groups[number].tables:
@@ -127,7 +126,7 @@ class JointTables:
     def _summed(
         self, table: NDArray[np.int64], axis: int, column: int, feature: Feature
     ) -> NDArray[np.int64]:
-        """Atoms of one axis summed to the cells of a feature."""
+        """Sum the atoms of one axis to the cells of a feature."""
         cells = feature.cells_of_atoms(self._breaks[column])
         if len(cells) == feature.size and (cells == np.arange(feature.size)).all():
             return table
@@ -140,15 +139,20 @@ class JointTables:
 def cover(
     sets: Sequence[tuple[int, ...]], atoms: Sequence[int], limit: int
 ) -> tuple[list[tuple[int, ...]], list[int]]:
-    """Larger column sets that contain all given ones, none with more than ``limit`` cells.
+    """Larger column sets that contain all given sets, each with at most ``limit`` cells.
 
-    A greedy choice: begin with a set that is not covered yet, and as long as the table stays small
-    add the column that covers most more sets for its size. After so many tries (a few seconds)
-    the sets that are left stay alone: they are counted as well, only slower.
+    The choice is greedy: start with a set that is not covered yet, and as long as the table stays
+    small, add the column that covers the most further sets relative to its size. After
+    ``COVER_TRIES`` tries (a few seconds), each remaining set gets a table of its own, which is
+    correct but slower.
+
+    Args:
+        sets: The column sets.
+        atoms: The number of atoms of each column.
+        limit: The largest number of cells; a given set with more cells is not enlarged.
 
     Returns:
-        The larger sets (a given set that is too large stays alone), and for each given set which
-        of them contains it.
+        The larger sets, and for each given set the number of the larger set that contains it.
     """
     left = {frozenset(each) for each in sets}
     sizes = sorted({len(each) for each in left})

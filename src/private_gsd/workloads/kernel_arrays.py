@@ -11,8 +11,8 @@ from private_gsd.kernels.conjunctions import Conditions
 from private_gsd.kernels.halfspaces import Directions
 from private_gsd.kernels.marginals import LANES, MarginalTables
 from private_gsd.schema import Discrete
+from private_gsd.workloads.offsets import starts_of
 from private_gsd.workloads.programs import cuts_of_truths
-from private_gsd.workloads.starts import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 def cuts_of(
     schema: Schema, layout: QueryLayout, truths: Sequence[Truth]
 ) -> list[NDArray[np.float64]]:
-    """Where each column is cut by any query.
+    """For each column, the sorted cut points of all queries.
 
     Args:
         schema: The schema.
         layout: The queries.
-        truths: All conditions, those of sums and of the schema's rules among them.
+        truths: All conditions, including those of sums and of the schema's rules.
     """
     found = cuts_of_truths(schema, truths)
     for feature in {feature for table in layout.tables for feature in table.features}:
@@ -57,13 +57,13 @@ def tables_of(
     cuts: Sequence[NDArray[np.float64]],
     weights: NDArray[np.float64],
 ) -> MarginalTables:
-    """Lay out residuals with each feature of each table innermost once.
+    """Lay out residuals so that, for each feature of a table, one copy has it as the last axis.
 
     Args:
         schema: The schema.
         tables: The tables; all queries of a table have the same weight.
-        cuts: Where each column is cut.
-        weights: For each query.
+        cuts: The cut points of each column.
+        weights: The weight of each query.
     """
     features = sorted(
         {feature for table in tables for feature in table.features},
@@ -148,7 +148,7 @@ def tables_of(
 def conditions_of(
     schema: Schema, families: Sequence[ConjunctionQueries], cuts: Sequence[NDArray[np.float64]]
 ) -> Conditions:
-    """Each conjunction as spans of atoms, seen from each of its columns.
+    """Each conjunction as spans of atoms, with an entry for each of its columns.
 
     Args:
         schema: The schema.
@@ -171,12 +171,12 @@ def conditions_of(
             for place in np.unique(family.numbers[:, at]).tolist():
                 mine = family.numbers[:, at] == place
                 thresholds = family.thresholds[mine, at]
-                # All atoms below the cut at the threshold; none or all where it is no cut.
+                # All atoms below the cut at the threshold; none or all if it is no cut.
                 below = np.searchsorted(cuts[place], thresholds, side="left") + 1
                 highs[mine, 1 + at] = np.where(
                     thresholds <= schema.columns[place].bounds[0], 0, below
                 )
-        for later in range(most):  # two conditions on one column are one
+        for later in range(most):  # two conditions on one column become one
             for earlier in range(later):
                 same = (columns[:, later] >= 0) & (columns[:, later] == columns[:, earlier])
                 highs[same, earlier] = np.minimum(highs[same, earlier], highs[same, later])
@@ -187,7 +187,7 @@ def conditions_of(
         np.concatenate([np.empty((0, most), dtype=np.int64), *(part[at] for part in parts)])
         for at in (1, 2, 3)
     )
-    # One entry for each condition, by column; the conditions beside it are its others.
+    # One entry for each condition, sorted by column, with the other conditions of its query.
     at_query, at_condition = np.nonzero(columns >= 0)
     order = np.argsort(columns[at_query, at_condition], kind="stable")
     at_query, at_condition = at_query[order], at_condition[order]
@@ -211,7 +211,7 @@ def conditions_of(
 def directions_of(
     schema: Schema, families: Sequence[HalfspaceQueries], weights: NDArray[np.float64]
 ) -> Directions:
-    """All halfspaces side by side.
+    """The halfspaces of all families in one set of arrays.
 
     Args:
         schema: The schema.
@@ -235,11 +235,13 @@ def directions_of(
         weights=weights[queries].astype(np.float32),
         order=np.argsort(~discrete, kind="stable"),
         begins=starts_of(sizes)[:-1],
-        lows=bounds[:, 0].copy(),  # a view of one column has another type than one of several
+        lows=bounds[
+            :, 0
+        ].copy(),  # a copy, since the type of a view depends on the number of columns
         spans=bounds[:, 1] - bounds[:, 0],
     )
 
 
 def _joined(parts: Sequence[NDArray[np.generic]], dtype: DTypeLike) -> NDArray[np.generic]:
-    """Arrays one after the other, even if there are none."""
+    """Concatenate arrays; an empty array if there are none."""
     return np.concatenate([np.empty(0, dtype=dtype), *parts]).astype(dtype)

@@ -1,7 +1,7 @@
-"""The layout: the queries of a workload, by the kernels and projectors that can take them.
+"""The layout: the queries of a workload, sorted by the kernels and projectors that handle them.
 
-Families add their queries here; see ``Family.lay_out``. Queries and groups are numbered as in the
-workload.
+Families add their queries to a layout (see ``Family.lay_out``). Queries and groups are numbered as
+in the workload.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class MarginalTable(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of its cells."""
+        """The number of cells."""
         return math.prod(self.shape)
 
     def of(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Its cells among the counts, or the shares, of all queries; a view."""
+        """A view of the cells of this table in a vector of counts or shares of all queries."""
         return counts[self.query : self.query + self.size].reshape(self.shape)
 
 
@@ -54,7 +54,7 @@ class ConjunctionQueries(NamedTuple):
     """Conjunctions; see ``Conjunctions`` for the arrays.
 
     Attributes:
-        query: The number of the first.
+        query: The number of the first query.
         category: For each query, the position of its discrete column.
         value: For each query, the code of the value.
         numbers: For each query, the positions of its numeric columns.
@@ -72,9 +72,9 @@ class HalfspaceQueries(NamedTuple):
     """Halfspaces over the one-hot encoding of all columns.
 
     Attributes:
-        query: The number of the first.
+        query: The number of the first query.
         size: The number of halfspaces.
-        parameters: Gives coefficients (dimensions x queries) and thresholds of some of them.
+        parameters: Returns coefficients (dimensions x queries) and thresholds of some halfspaces.
     """
 
     query: int
@@ -86,9 +86,9 @@ class SumQuery(NamedTuple):
     """One sum.
 
     Attributes:
-        query: Its number.
-        parts: What is summed up.
-        truths: For each part, its condition.
+        query: The number of the query.
+        parts: The parts of the sum.
+        truths: The condition of each part.
     """
 
     query: int
@@ -100,9 +100,9 @@ class FunctionQueries(NamedTuple):
     """Queries without a kernel.
 
     Attributes:
-        query: The number of the first.
+        query: The number of the first query.
         size: The number of queries.
-        met: Says for each row and each query whether the row meets it.
+        met: Decides for each row and each query whether the row meets the query.
     """
 
     query: int
@@ -111,10 +111,10 @@ class FunctionQueries(NamedTuple):
 
 
 class QueryLayout:
-    """The queries of some families.
+    """The queries of some families, sorted by kernel.
 
     Attributes:
-        size: The number of queries so far.
+        size: The number of queries that were added.
         tables: Tables of marginals.
         conjunctions: Conjunctions, family by family.
         halfspaces: Halfspaces, family by family.
@@ -135,7 +135,7 @@ class QueryLayout:
 
     @classmethod
     def of(cls, families: Iterable[Family]) -> QueryLayout:
-        """The layout of families one after the other."""
+        """The layout of families, one after the other."""
         layout = cls()
         for family in families:
             end = layout.size + family.size
@@ -147,16 +147,16 @@ class QueryLayout:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """Which of the attributes hold queries."""
+        """The names of the attributes that have queries."""
         names = ("tables", "conjunctions", "halfspaces", "conditions", "sums", "functions")
         return frozenset(name for name in names if getattr(self, name))
 
     def add_table(self, features: tuple[Feature, ...], group: int) -> None:
-        """A table of a marginal: its cells are the next queries, the last feature's fastest.
+        """Add a table of a marginal; its cells are the next queries, in C order.
 
         Args:
             features: The features.
-            group: The group within its family.
+            group: The number of the group within its family.
         """
         self.tables.append(MarginalTable(features, self._first_group + group, self.size))
         self.size += self.tables[-1].size
@@ -168,28 +168,28 @@ class QueryLayout:
         numbers: NDArray[np.int64],
         thresholds: NDArray[np.float64],
     ) -> None:
-        """Conjunctions: the next queries."""
+        """Add conjunctions as the next queries."""
         found = ConjunctionQueries(self.size, category, value, numbers, thresholds)
         self.conjunctions.append(found)
         self.size += len(category)
 
     def add_halfspaces(self, parameters: Parameters, size: int) -> None:
-        """Halfspaces: the next queries."""
+        """Add halfspaces as the next queries."""
         self.halfspaces.append(HalfspaceQueries(self.size, size, parameters))
         self.size += size
 
     def add_conditions(self, truths: Sequence[Truth]) -> None:
-        """Conditions: the next queries, one each."""
+        """Add conditions as the next queries."""
         self.conditions += enumerate(truths, self.size)
         self.size += len(truths)
 
     def add_sum(self, parts: Sequence[Part], truths: Sequence[Truth]) -> None:
-        """A sum: the next query."""
+        """Add a sum as the next query."""
         self.sums.append(SumQuery(self.size, tuple(parts), tuple(truths)))
         self.size += 1
 
     def add_functions(self, met: Met, size: int) -> None:
-        """Queries without a kernel: the next ones."""
+        """Add queries without a kernel as the next queries."""
         self.functions.append(FunctionQueries(self.size, size, met))
         self.size += size
 

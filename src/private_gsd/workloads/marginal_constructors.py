@@ -1,6 +1,6 @@
-"""Constructors of marginals: categorical, range and binary-tree ones, tables over features.
+"""Constructors of categorical marginals, range marginals and binary-tree marginals.
 
-A group is one set of columns with all its tables (a tree has one for each level).
+A group is one set of columns with all of its tables; a tree has a table for each level.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SkippedWarning(UserWarning):
     """Some column sets have more cells than ``max_cells`` and are left out of a workload.
 
     Attributes:
-        sets: The names of the columns of each.
+        sets: The names of the columns of each set that is left out.
     """
 
     def __init__(self, message: str, sets: Sequence[tuple[str, ...]] = ()) -> None:
@@ -55,11 +55,11 @@ def categorical_marginals(
     sets: Iterable[Sequence[str]] | None = None,
     max_cells: int | None = None,
 ) -> Workload:
-    """All k-way marginals of the categorical and boolean columns, or of those chosen.
+    """All k-way marginals of the categorical and boolean columns, or of some of them.
 
     Args:
         schema: The public schema.
-        k: How many columns a marginal has.
+        k: The number of columns of a marginal.
         columns: The columns to combine; all discrete ones by default.
         sets: The column sets themselves, of any sizes, instead of ``k`` and ``columns``.
         max_cells: Leave out sets with more cells than this, with a warning that names them.
@@ -101,13 +101,13 @@ def tree_marginals(
 
     Args:
         schema: The public schema.
-        k: How many columns a marginal has.
-        depth: How many levels the trees have.
-        categorical: How many of the k columns are discrete: 1 as in the paper, where k is more than
-            1; 0 for numeric columns alone.
+        k: The number of columns of a marginal.
+        depth: The number of levels of the trees.
+        categorical: The number of discrete columns among the k columns. By default 1, as in the
+            paper, or 0 if k is 1.
         sets: The column sets themselves, instead of ``k`` and ``categorical``.
-        levels: With several numeric columns, whether a table takes the "same" level of each, or
-            there is one for "all" combinations of levels.
+        levels: "same" for tables with the same level of each numeric column, "all" for a table of
+            each combination of levels.
         max_cells: Leave out sets with more cells than this, with a warning that names them.
     """
     depth = whole("depth", depth, 1, MAX_DEPTH)
@@ -165,7 +165,7 @@ def tree_marginals(
         each = [features[place] for place in places]
         if levels == "all":
             return Marginal(tuple(itertools.product(*each)))
-        # A column with fewer levels stays at its finest.
+        # A column with fewer levels stays at its finest level.
         deepest = max(len(column) for column in each)
         return Marginal(
             tuple(
@@ -189,9 +189,10 @@ def range_marginals(
     Args:
         schema: The public schema.
         columns: For each numeric column a list of intervals ``(lower, upper)``, for each discrete
-            one ``...``. Intervals of integers and dates include both ends; those of reals are
-            half-open, [lower, upper), but for one that ends with the domain. They may overlap.
-        k: How many of the columns a marginal has; all of them by default.
+            column ``...``. Intervals of integers and dates include both ends. Intervals of reals
+            are half-open, [lower, upper), except those that end at the upper bound, which include
+            it. Intervals may overlap.
+        k: The number of columns of a marginal; all columns by default.
         max_cells: Leave out sets with more cells than this, with a warning that names them.
     """
     if not columns:
@@ -228,7 +229,7 @@ def _workload(
     make: Callable[[tuple[int, ...]], Marginal],
     max_cells: int | None,
 ) -> Workload:
-    """Make the marginals, or refuse them by their sizes before any of them is made."""
+    """Make the marginals, after checking the sizes of all of them."""
     if max_cells is not None:
         max_cells = whole("max_cells", max_cells, 1, CELL_LIMIT)
     kept: list[tuple[int, ...]] = []
@@ -274,7 +275,7 @@ def _largest(
 
 
 def _combined(parts: Sequence[tuple[Sequence[int], int]]) -> Iterable[tuple[int, ...]]:
-    """All ways to take so many of each list of columns."""
+    """All combinations of k columns from each list, with its own k for each list."""
     number = math.prod(math.comb(len(places), k) for places, k in parts)
     if number > GROUP_LIMIT:
         raise WorkloadError(

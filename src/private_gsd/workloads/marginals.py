@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
     from private_gsd.workloads.family import Arrays, Neighbours
 
-# Tables are counted at their finest: more of such cells than this are refused, like the queries.
+# The largest number of cells of the finest tables, in which marginals are counted.
 FINEST_LIMIT = 2**25
 
 
 @dataclass(frozen=True)
 class Marginal:
-    """One set of columns, and the tables over it: a feature of each column for each table."""
+    """A set of columns with one or more tables; a table has one feature of each column."""
 
     tables: tuple[tuple[Feature, ...], ...]
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """The columns' positions in the schema."""
+        """The positions of the columns in the schema."""
         return tuple(feature.position for feature in self.tables[0])
 
     @cached_property
@@ -45,7 +45,7 @@ class Marginal:
 
 
 class Marginals(Family):
-    """A family of marginals, each a group.
+    """A family of marginals, each in a group of its own.
 
     Args:
         schema: The public schema.
@@ -75,7 +75,7 @@ class Marginals(Family):
         return np.array([marginal.size for marginal in self.marginals], dtype=np.int64)
 
     def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:
-        """A row stands in at most one cell of each table."""
+        """The squared L2 sensitivity of each marginal; a row is in at most one cell of a table."""
         if neighbours == "add-remove":
             each = [float(len(marginal.tables)) for marginal in self.marginals]
         else:
@@ -83,21 +83,21 @@ class Marginals(Family):
         return np.array(each)
 
     def select(self, groups: NDArray[np.int64]) -> Marginals:
-        """Some of the marginals."""
+        """The family of some of the marginals."""
         return Marginals(self.schema, (self.marginals[group] for group in groups.tolist()))
 
     def join(self, other: Family) -> Marginals | None:
-        """Two families of marginals are counted in one go."""
+        """Both families of marginals as one, which is counted in one pass."""
         if not isinstance(other, Marginals):
             return None
         return Marginals(self.schema, self.marginals + other.marginals)
 
     def describe(self, group: int) -> str:
-        """The columns."""
+        """The names of the marginal's columns."""
         return " x ".join(self.schema.names[place] for place in self.marginals[group].positions)
 
     def query(self, group: int, cell: int) -> str:
-        """One cell of one of the marginal's tables."""
+        """The condition of one cell of the marginal's tables."""
         for table in self.marginals[group].tables:
             sizes = [feature.size for feature in table]
             if cell < math.prod(sizes):
@@ -129,7 +129,7 @@ class Marginals(Family):
         )
 
     def to_document(self) -> tuple[dict[str, Any], Arrays]:
-        """Each feature once, and the tables of each marginal as numbers of features."""
+        """The features, and the tables of each marginal as numbers of features."""
         features: dict[Feature, int] = {}
         groups = [
             [[features.setdefault(f, len(features)) for f in table] for table in marginal.tables]
@@ -154,7 +154,7 @@ class Marginals(Family):
 
 
 def _replaced(table: tuple[Feature, ...]) -> int:
-    """By how much one row for another can change a table, squared: out of a cell, into another."""
+    """The squared change of a table if a row is replaced: one cell loses it, another gains it."""
     cells = math.prod(feature.size for feature in table)
     if cells > 1:
         return 2

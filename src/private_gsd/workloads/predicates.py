@@ -1,4 +1,4 @@
-"""Predicates: queries in SQL on the raw columns, one WHERE clause each."""
+"""Predicates: queries that are conditions in SQL, as in a WHERE clause."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from private_gsd.sql.expressions import (
     FALSE,
     TRUE,
     And,
-    Known,
+    ColumnTest,
+    ConstantTruth,
     Or,
-    Test,
     both,
     columns_of_truth,
 )
 from private_gsd.sql.parsing import parse_predicate
 from private_gsd.workloads.checks import require_sound
 from private_gsd.workloads.family import Family
+from private_gsd.workloads.offsets import starts_of
 from private_gsd.workloads.programs import compiled, cut_columns, depth_of
-from private_gsd.workloads.starts import starts_of
 from private_gsd.workloads.workload import Workload
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from private_gsd.workloads.layout import QueryLayout
 
 MAX_PREDICATES = 100_000
-# Larger groups are not looked at pair by pair, nor predicates with more alternatives than that.
+# The largest group that is compared in pairs, and the largest number of alternatives of a
+# predicate that is compared.
 MAX_COMPARED = 300
 MAX_BOXES = 32
 
@@ -51,7 +52,7 @@ class Predicates(Family):
         schema: The public schema.
         texts: The conditions, group after group.
         sizes: The number of conditions in each group.
-        truths: The conditions parsed, if they are already.
+        truths: The parsed conditions, if they were parsed already.
     """
 
     name: ClassVar[str] = "predicates"
@@ -90,7 +91,7 @@ class Predicates(Family):
 
     @cached_property
     def _most(self) -> NDArray[np.float64]:
-        """For each group, how many of its conditions one row can meet at most."""
+        """For each group, the largest number of its conditions that one row can meet."""
         return np.array([most_at_once(group) for group in self._groups], dtype=np.float64)
 
     @property
@@ -99,17 +100,18 @@ class Predicates(Family):
         return [self.truths[start:end] for start, end in itertools.pairwise(starts)]
 
     def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:
-        """At most as many counts change as one row meets, or one row and another.
+        """The largest number of counts that can change, each by 1.
 
-        A group of K conditions has K at most; fewer where it can be proven that few of them can be
-        true of one row, as in a partition.
+        These are the counts of the conditions that one row meets (add-remove) or two rows meet
+        (replace-one). A group of K conditions has at most K; fewer if it is proven that a row meets
+        only some of them, as in a partition.
         """
         if neighbours == "add-remove":
             return self._most
         return np.minimum(self._sizes, 2 * self._most)
 
     def select(self, groups: NDArray[np.int64]) -> Predicates:
-        """Some of the groups."""
+        """The family of some of the groups."""
         starts = starts_of(self._sizes).tolist()
         places = [
             place for group in groups.tolist() for place in range(starts[group], starts[group + 1])
@@ -122,7 +124,7 @@ class Predicates(Family):
         )
 
     def join(self, other: Family) -> Predicates | None:
-        """Both as one."""
+        """Both families of predicates as one."""
         if not isinstance(other, Predicates):
             return None
         sizes = [*self._sizes.tolist(), *other._sizes.tolist()]
@@ -130,7 +132,7 @@ class Predicates(Family):
         return Predicates(self.schema, (*self.texts, *other.texts), sizes, truths)
 
     def describe(self, group: int) -> str:
-        """The first condition, and how many there are."""
+        """The first condition, and the number of the others."""
         first = self.query(group, 0)
         shown = first if len(first) <= 60 else first[:59] + "…"
         more = int(self._sizes[group]) - 1
@@ -141,11 +143,11 @@ class Predicates(Family):
         return " ".join(self.texts[int(self._sizes[:group].sum()) + cell].split())
 
     def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
-        """Count rows."""
+        """Add rows to a state."""
         count_clauses(*self._compiled, matrix, state)
 
     def met(self, matrix: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """For each row and condition, whether the row meets it."""
+        """For each row and each condition, whether the row meets the condition."""
         found = np.empty((len(matrix), len(self.texts)), dtype=np.bool_)
         mark_clauses(*self._compiled, matrix, found)
         return found
@@ -162,12 +164,12 @@ class Predicates(Family):
         return cls(schema, texts, sizes)
 
     def lay_out(self, layout: QueryLayout) -> None:
-        """As conditions."""
+        """Add the conditions to a layout."""
         layout.add_conditions(self.truths)
 
     @cached_property
     def _compiled(self) -> tuple[Any, ...]:
-        """The programs, and what the kernel needs besides."""
+        """The programs and the further arguments of the kernels."""
         cuts, kernel_cuts = cut_columns(self.schema, self.truths)
         tested = set().union(*(columns_of_truth(truth) for truth in self.truths))
         return (
@@ -179,7 +181,7 @@ class Predicates(Family):
 
 
 def predicates(schema: Schema, texts: Sequence[str | Sequence[str]]) -> Workload:
-    """Queries in SQL: each a WHERE clause on the raw columns.
+    """Queries that are conditions in SQL, each as in a WHERE clause.
 
     >>> from private_gsd import datasets
     >>> schema = datasets.census_schema()
@@ -190,10 +192,9 @@ def predicates(schema: Schema, texts: Sequence[str | Sequence[str]]) -> Workload
 
     Args:
         schema: The public schema.
-        texts: The conditions. Those that stand in a list are one group, measured and selected
-            together; each of the others is a group of its own. Of a group whose conditions exclude
-            each other, as far as that can be proven, a row can meet one only, and it gets less
-            noise.
+        texts: The conditions. A list of conditions is one group, which is measured and selected as
+            a whole; each other condition is a group of its own. A group gets less noise if its
+            conditions can be proven to exclude each other.
     """
     if isinstance(texts, str) or not texts:
         raise WorkloadError(f"give a list of conditions in SQL, not {texts!r:.80}")
@@ -205,9 +206,9 @@ def predicates(schema: Schema, texts: Sequence[str | Sequence[str]]) -> Workload
 
 
 def read_predicates(schema: Schema, path: Path) -> Workload:
-    """Conditions from a file: one a line, ``--`` before comments.
+    """Conditions from a file with one condition on each line and ``--`` before comments.
 
-    Lines one after the other that exclude each other, as far as that can be proven, are one group.
+    Successive conditions that can be proven to exclude each other form one group.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -220,7 +221,7 @@ def read_predicates(schema: Schema, path: Path) -> Workload:
     for number, line in enumerate(lines, start=1):
         text = line.strip()
         if not text or text.startswith("--"):
-            together = []  # a comment or a blank line parts groups
+            together = []  # a comment or a blank line separates groups
             continue
         try:
             truth = parse_predicate(schema, text.removesuffix(";"))
@@ -239,13 +240,14 @@ def read_predicates(schema: Schema, path: Path) -> Workload:
 
 
 def most_at_once(truths: Sequence[Truth]) -> int:
-    """How many of some conditions one row can meet: a bound that is proven.
+    """A proven bound on the number of conditions that one row can meet.
 
-    They are put into classes whose members exclude each other; a row meets one of each class.
+    The conditions are put into classes whose members exclude each other. A row meets at most one
+    condition of each class.
     """
     if len(truths) > MAX_COMPARED:
         return len(truths)
-    classes: list[list[list[dict[int, Test]] | None]] = []
+    classes: list[list[list[dict[int, ColumnTest]] | None]] = []
     for truth in truths:
         mine = boxes(truth)
         for members in classes:
@@ -262,25 +264,25 @@ def disjoint(one: Truth, other: Truth) -> bool:
     return _apart(boxes(one), boxes(other))
 
 
-def boxes(truth: Truth) -> list[dict[int, Test]] | None:
-    """Alternatives that cover all rows that meet a condition; None where they are too many.
+def boxes(truth: Truth) -> list[dict[int, ColumnTest]] | None:
+    """Boxes that together contain all rows that meet a condition; None if there are too many.
 
-    Each says for some columns where a value must be. Comparisons are taken to be met.
+    A box is a test for some of the columns. Comparisons of columns are assumed to be met.
     """
-    if isinstance(truth, Test):
+    if isinstance(truth, ColumnTest):
         return [{truth.position: truth}]
-    if isinstance(truth, Known):
+    if isinstance(truth, ConstantTruth):
         return [{}] if truth.truth == TRUE else []
     if isinstance(truth, Or):
         parts = [boxes(part) for part in truth.parts]
         found = [box for part in parts for box in part or []]
         return None if None in parts or len(found) > MAX_BOXES else found
     if isinstance(truth, And):
-        product: list[dict[int, Test]] = [{}]
+        product: list[dict[int, ColumnTest]] = [{}]
         for part in truth.parts:
             inner = boxes(part)
             if inner is None:
-                continue  # it may be met anywhere
+                continue  # the part may be met in every box
             product = [
                 joined
                 for box in product
@@ -293,17 +295,19 @@ def boxes(truth: Truth) -> list[dict[int, Test]] | None:
     return [{}]
 
 
-def _within(one: dict[int, Test], other: dict[int, Test]) -> dict[int, Test] | None:
-    """Both boxes at once; None where nothing is in both."""
+def _within(
+    one: dict[int, ColumnTest], other: dict[int, ColumnTest]
+) -> dict[int, ColumnTest] | None:
+    """The intersection of two boxes; None if it is empty."""
     found = dict(one)
     for position, test in other.items():
         if position in found:
             joined = both([found[position], test])
-            if isinstance(joined, Known):
+            if isinstance(joined, ConstantTruth):
                 if joined.truth == FALSE:
                     return None
                 continue
-            found[position] = expect_type(Test, joined)
+            found[position] = expect_type(ColumnTest, joined)
         else:
             found[position] = test
         mine = found[position]
@@ -312,7 +316,9 @@ def _within(one: dict[int, Test], other: dict[int, Test]) -> dict[int, Test] | N
     return found
 
 
-def _apart(one: list[dict[int, Test]] | None, other: list[dict[int, Test]] | None) -> bool:
+def _apart(
+    one: list[dict[int, ColumnTest]] | None, other: list[dict[int, ColumnTest]] | None
+) -> bool:
     if one is None or other is None:
         return False
     return all(_within(mine, theirs) is None for mine in one for theirs in other)

@@ -1,4 +1,4 @@
-"""Programs: checked expressions as the arrays that kernels run."""
+"""Programs: checked expressions, compiled to the arrays that kernels run."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from private_gsd.sql.expressions import (
     UNKNOWN,
     And,
     Arithmetic,
+    ColumnTest,
+    ColumnValue,
     Comparison,
     Constant,
-    Is,
-    Known,
+    ConstantTruth,
+    HasTruth,
     Not,
     Or,
-    Test,
-    Value,
     columns_of_number,
     columns_of_truth,
     contrary,
     leaves,
     truth_at,
 )
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,17 +59,17 @@ OPERATORS = dict(
 
 
 def cuts_of_truths(schema: Schema, truths: Sequence[Truth]) -> list[set[float]]:
-    """Where each column is cut by any test."""
+    """For each column, the breaks of all tests."""
     found: list[set[float]] = [set() for _ in schema]
     for truth in truths:
         for leaf in leaves(truth):
-            if isinstance(leaf, Test):
+            if isinstance(leaf, ColumnTest):
                 found[leaf.position].update(leaf.breaks)
     return found
 
 
 def cut_columns(schema: Schema, truths: Sequence[Truth]) -> tuple[list[NDArray[np.float64]], Cuts]:
-    """Where each column is cut by any test, in order; and as kernels have it."""
+    """For each column, the sorted breaks of all tests; as arrays, and as the kernels' ``Cuts``."""
     cuts = [np.array(sorted(each), dtype=np.float64) for each in cuts_of_truths(schema, truths)]
     sizes = [
         len(column.values) if isinstance(column, Discrete) else len(each) + 1
@@ -84,7 +84,7 @@ def cut_columns(schema: Schema, truths: Sequence[Truth]) -> tuple[list[NDArray[n
 
 
 def depth_of(truths: Sequence[Truth]) -> int:
-    """How many numbers a comparison's program holds at most."""
+    """The largest stack size of the programs of comparisons."""
     depths = [
         max(_number_depth(leaf.left), 1 + _number_depth(leaf.right))
         for truth in truths
@@ -100,13 +100,13 @@ def compiled(
     queries: NDArray[np.int64],
     cuts: Sequence[NDArray[np.float64]],
 ) -> Clauses:
-    """Expressions as programs, where each column is cut at the given numbers.
+    """Compile expressions to programs.
 
     Args:
         schema: The schema.
         truths: The expressions.
-        queries: For each, its query.
-        cuts: For each column, in order; all breaks of tests are among them.
+        queries: The number of the query of each expression.
+        cuts: The cut points of each column, sorted; they include all breaks of tests.
     """
     made = _Compiler(schema, cuts)
     for number, truth in enumerate(truths):
@@ -122,30 +122,30 @@ class _Compiler:
         self.rising: list[bool] = []
         self.begun = 0
         self.nodes: list[tuple[int, int, int, int]] = []
-        self.tests: dict[Test, int] = {}
+        self.tests: dict[ColumnTest, int] = {}
         self.tables: list[NDArray[np.uint8]] = []
         self.size = 0
         self.comparisons: dict[Comparison, int] = {}
         self.compared: list[Comparison] = []
         self.number_starts = [0]
         self.numbers: list[tuple[int, int, float]] = []
-        # For each column: predicate, whether it is valued, segments, line.
+        # For each column: predicate, whether its value is compared, segments, linear comparison.
         self.entries: list[list[tuple[int, bool, list[tuple[int, int]], int]]] = [
             [] for _ in schema
         ]
 
     def add(self, number: int, truth: Truth) -> None:
-        """One predicate."""
+        """Add one predicate."""
         self.begun = before = len(self.nodes)
         self.roots.append(self._node(truth, kernels.MET, kernels.MISSED))
         new = self.nodes[before:]
-        self.rising.append(not _has_is(truth))
+        self.rising.append(not _has_truth_check(truth))
         valued: set[int] = set()
         tests: dict[int, list[NDArray[np.uint8]]] = {}
         for leaf in leaves(truth):
             if isinstance(leaf, Comparison):
                 valued |= columns_of_number(leaf.left) | columns_of_number(leaf.right)
-            elif isinstance(leaf, Test):
+            elif isinstance(leaf, ColumnTest):
                 tests.setdefault(leaf.position, []).append(self._truths(leaf))
         for column in sorted(columns_of_truth(truth)):
             segments = [] if column in valued else _runs(np.stack(tests[column]))
@@ -153,7 +153,7 @@ class _Compiler:
             self.entries[column].append((number, column in valued, segments, line))
 
     def _line(self, column: int, nodes: list[tuple[int, int, int, int]]) -> int:
-        """The one comparison among some nodes that looks at a column, if it is linear in it."""
+        """The comparison that uses a column, if there is just one and it is linear; else -1."""
         found: set[int] = set()
         for _, _, leaf, _ in nodes:
             if leaf == column:
@@ -168,8 +168,14 @@ class _Compiler:
         return number if max(degrees) == 1 else -1
 
     def _node(self, truth: Truth, met: int, missed: int) -> int:
-        """A node that goes one way if something is true, and the other if not."""
-        if isinstance(truth, Known):
+        """Add the nodes of an expression, and return the first.
+
+        Args:
+            truth: The expression.
+            met: The node to go to if the expression is true.
+            missed: The node to go to otherwise.
+        """
+        if isinstance(truth, ConstantTruth):
             return met if truth.truth == TRUE else missed
         if isinstance(truth, And):
             for part in reversed(truth.parts):
@@ -181,13 +187,13 @@ class _Compiler:
             return missed
         if isinstance(truth, Not):
             return self._contrary(truth.part, met, missed)
-        if isinstance(truth, Is):
+        if isinstance(truth, HasTruth):
             if truth.truth == UNKNOWN:
                 false = self._node(contrary(truth.part), missed, met)
                 return self._node(truth.part, missed, false)
             inner = truth.part if truth.truth == TRUE else contrary(truth.part)
             return self._node(inner, met, missed)
-        if isinstance(truth, Test):
+        if isinstance(truth, ColumnTest):
             self.nodes.append((missed, met, truth.position, self._test(truth)))
         else:
             self.nodes.append((missed, met, -1 - self._comparison(truth), 0))
@@ -199,15 +205,15 @@ class _Compiler:
         return len(self.nodes) - 1
 
     def _contrary(self, part: Truth, met: int, missed: int) -> int:
-        """The contrary of what has none that is simpler."""
-        if isinstance(part, Is):  # which is never unknown
+        """Negation of an expression that has no simpler negated form."""
+        if isinstance(part, HasTruth):  # which is never unknown
             return self._node(part, missed, met)
         known = expect_type(Comparison, part)
         contrary = Comparison(CONTRARY[known.operator], known.left, known.right)
         return self._node(contrary, met, missed)
 
-    def _truths(self, test: Test) -> NDArray[np.uint8]:
-        """For each atom of a test's column, how true it is."""
+    def _truths(self, test: ColumnTest) -> NDArray[np.uint8]:
+        """For each atom of a test's column, the truth value of the test."""
         column = self.schema.columns[test.position]
         if isinstance(column, Discrete):
             size = len(column.values)
@@ -217,8 +223,8 @@ class _Compiler:
             table = [truth_at(test, start) for start in atoms]
         return np.array([*table, *[test.null] * column.nullable], dtype=np.uint8)
 
-    def _test(self, test: Test) -> int:
-        """Where the table of a test begins."""
+    def _test(self, test: ColumnTest) -> int:
+        """The start of the table of a test."""
         if test not in self.tests:
             self.tests[test] = self.size
             self.tables.append((self._truths(test) == TRUE).astype(np.uint8))
@@ -235,7 +241,7 @@ class _Compiler:
         return self.comparisons[comparison]
 
     def _number(self, number: Number) -> None:
-        if isinstance(number, Value):
+        if isinstance(number, ColumnValue):
             self.numbers.append((kernels.VALUE, number.position, number.factor))
         elif isinstance(number, Constant):
             self.numbers.append((kernels.CONSTANT, 0, number.number))
@@ -245,7 +251,7 @@ class _Compiler:
             self.numbers.append((OPERATORS[number.operator], 0, 0.0))
 
     def finish(self, queries: NDArray[np.int64]) -> Clauses:
-        """All of them."""
+        """The programs of all predicates, as arrays."""
         flat = [entry for entries in self.entries for entry in entries]
         segments = [segment for _, _, each, _ in flat for segment in each]
         operators = [COMPARISONS.index(each.operator) for each in self.comparisons]
@@ -282,7 +288,7 @@ def _columns_of(comparison: Comparison) -> set[int]:
 
 
 def _degree(number: Number, column: int) -> int:
-    """0 if a number does not look at a column, 1 if it is linear in it, more if neither."""
+    """0 if an expression does not depend on a column, 1 if it is linear in it, more otherwise."""
     if column not in columns_of_number(number):
         return 0
     if isinstance(number, Arithmetic):
@@ -295,14 +301,14 @@ def _degree(number: Number, column: int) -> int:
     return 1
 
 
-def _has_is(truth: Truth) -> bool:
+def _has_truth_check(truth: Truth) -> bool:
     if isinstance(truth, And | Or):
-        return any(_has_is(part) for part in truth.parts)
-    return isinstance(truth, Is) or (isinstance(truth, Not) and _has_is(truth.part))
+        return any(_has_truth_check(part) for part in truth.parts)
+    return isinstance(truth, HasTruth) or (isinstance(truth, Not) and _has_truth_check(truth.part))
 
 
 def _runs(tables: NDArray[np.uint8]) -> list[tuple[int, int]]:
-    """Runs of atoms that look the same to all of some tests."""
+    """Runs of atoms for which all tests have the same truth values."""
     changes = np.flatnonzero((tables[:, 1:] != tables[:, :-1]).any(axis=0)) + 1
     edges = [0, *changes.tolist(), tables.shape[1]]
     return list(itertools.pairwise(edges))

@@ -1,4 +1,4 @@
-"""Serial form: a workload as plain values and arrays, and back, so that it can be saved."""
+"""Serialisation: a workload as plain values and arrays, and back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ARRAY_NAMES = r"family\d{1,6}_[a-z_]{1,40}"
 
 
 def dump_workload(workload: Workload) -> tuple[list[dict[str, Any]], Arrays]:
-    """The families of a workload, as values for JSON and arrays with names."""
+    """The families of a workload as values for JSON, and their arrays by name."""
     families: list[dict[str, Any]] = []
     arrays: Arrays = {}
     for number, family in enumerate(workload.families):

@@ -21,30 +21,32 @@ NUMERIC_DEPTH = 3
 
 
 class Spec(NamedTuple):
-    """How the texts of one name are read.
+    """How specs of one name, such as ``tree:2:5``, are read.
 
     Attributes:
-        reads: What such a text reads, in words.
-        make: Makes the workload of a schema and the numbers of the text.
-        most: The most numbers that a text has; the least is 1.
+        reads: The form of the spec and its meaning, in words.
+        make: Makes the workload from a schema and the numbers of the spec.
+        most: The largest number of numbers that the spec takes.
+        least: The smallest number of numbers that the spec takes.
     """
 
     reads: str
     make: Callable[..., Workload]
     most: int = 1
+    least: int = 1
 
 
 def _numeric(schema: Schema, k: int, depth: int = NUMERIC_DEPTH) -> Workload:
     return tree_marginals(schema, k, depth, categorical=0)
 
 
-def _sum(schema: Schema, k: int) -> Workload:
+def _sum(schema: Schema, k: int = 1) -> Workload:
     if k != 1:
         raise WorkloadError(f"'sum:{k}' should read {SPECS['sum'].reads}")
     return sums(schema)
 
 
-# The registry of texts: a family adds a line for each of its constructors that users can name.
+# The registry of specs: a family adds a line for each of its constructors that users can name.
 SPECS = {
     "categorical": Spec(
         "categorical:K, all K-way marginals of discrete columns", categorical_marginals
@@ -57,17 +59,17 @@ SPECS = {
     ),
     "prefix": Spec("prefix:COUNT, random prefixes", random_prefixes),
     "halfspace": Spec("halfspace:COUNT, random halfspaces", random_halfspaces),
-    "sum": Spec("sum:1, the sum of each number, between its public bounds", _sum),
+    "sum": Spec("sum, the sum of each numeric column, between its public bounds", _sum, least=0),
 }
 
 
 def listed_specs() -> str:
-    """All texts in words."""
+    """All specs in words."""
     return "; ".join(spec.reads for spec in SPECS.values())
 
 
 def workload_of(schema: Schema, specs: str | Sequence[str]) -> Workload:
-    """The workload that a text, or several together, stand for.
+    """The workload of one spec or of several specs together.
 
     >>> from private_gsd import datasets
     >>> workload_of(datasets.census_schema(), ["categorical:1", "tree:1:3"])
@@ -85,7 +87,7 @@ def workload_of(schema: Schema, specs: str | Sequence[str]) -> Workload:
 
 
 def default_specs(schema: Schema, k: int = 2) -> list[str]:
-    """All single columns, pairs or triples of a schema, by name.
+    """The specs of all single columns, pairs or triples of a schema.
 
     >>> from private_gsd import datasets
     >>> default_specs(datasets.census_schema(), 3)
@@ -116,9 +118,9 @@ def _one(schema: Schema, text: object) -> Workload:
         )
     spec = SPECS[name]
     try:
-        values = [int(number) for number in numbers]
+        values: list[int] | None = [int(number) for number in numbers]
     except ValueError:
-        values = []
-    if not 1 <= len(values) <= spec.most:
+        values = None
+    if values is None or not spec.least <= len(values) <= spec.most:
         raise WorkloadError(f"{text!r} should read {spec.reads}")
     return spec.make(schema, *values)

@@ -1,7 +1,7 @@
-"""Sums: of a number over the rows that meet a condition, between public bounds.
+"""Sums of a numeric column over the rows that meet a condition, between public bounds.
 
-A value counts as a whole number of steps from the lower bound to the upper one, so that sums get
-noise as counts do. A null counts as nothing.
+A value contributes a whole number of steps between the lower and the upper bound, so that sums get
+the same noise as counts. A null contributes nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from private_gsd.errors import WorkloadError, did_you_mean
 from private_gsd.kernels.cells import fill_atoms
 from private_gsd.kernels.sums import Parts, count_sums
 from private_gsd.schema import Numeric
-from private_gsd.sql.expressions import FALSE, TRUE, Known, Test, both
+from private_gsd.sql.expressions import FALSE, TRUE, ColumnTest, ConstantTruth, both
 from private_gsd.sql.parsing import parse_predicate
 from private_gsd.workloads.checks import require_sound
 from private_gsd.workloads.family import Family
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from private_gsd.workloads.family import Arrays, Neighbours
     from private_gsd.workloads.layout import SumQuery
 
-# Steps between the bounds of a column.
+# The number of steps between the bounds of a column.
 STEPS = 1000
 MAX_SUMS = 10_000
 
 
 class Part(NamedTuple):
-    """Something that is summed up.
+    """A summand of a query.
 
     Attributes:
-        factor: How often it counts; a whole number.
+        factor: The whole number that each row's contribution is multiplied by.
         column: The name of the column whose steps are summed, or None to count rows.
         where: The condition that rows must meet, as SQL; empty for none.
     """
@@ -54,11 +54,11 @@ class Part(NamedTuple):
 
 
 class Sums(Family):
-    """Sums of parts, each query a group.
+    """Queries that are sums of parts, each in a group of its own.
 
     Args:
         schema: The public schema.
-        queries: For each, its parts.
+        queries: The parts of each query.
     """
 
     name: ClassVar[str] = "sums"
@@ -81,29 +81,32 @@ class Sums(Family):
 
     @property
     def group_sizes(self) -> NDArray[np.int64]:
-        """One each."""
+        """The number of queries in each group, which is 1."""
         return np.ones(len(self.queries), dtype=np.int64)
 
     @property
-    def units(self) -> NDArray[np.float64]:
-        """For each sum, the most that one row can move it."""
+    def max_contributions(self) -> NDArray[np.float64]:
+        """For each sum, the largest difference between the contributions of two rows."""
         return np.array(
             [max(_ends(parts)[1] - _ends(parts)[0], 1) for parts in self.queries], float
         )
 
     def squared_sensitivities(self, neighbours: Neighbours) -> NDArray[np.float64]:
-        """A row gives at least so much and at most so much, and another row replaces that."""
+        """The square of the largest difference between two rows' contributions.
+
+        Under add-remove neighbours, the square of the largest absolute contribution.
+        """
         if neighbours == "replace-one":
-            return self.units**2
+            return self.max_contributions**2
         most = [max(abs(end) for end in _ends(parts)) for parts in self.queries]
         return np.maximum(np.array(most, dtype=np.float64), 1) ** 2
 
     def select(self, groups: NDArray[np.int64]) -> Sums:
-        """Some of the sums."""
+        """The family of some of the sums."""
         return Sums(self.schema, [self.queries[group] for group in groups.tolist()])
 
     def join(self, other: Family) -> Sums | None:
-        """Both as one."""
+        """Both families of sums as one."""
         if not isinstance(other, Sums):
             return None
         return Sums(self.schema, (*self.queries, *other.queries))
@@ -118,7 +121,7 @@ class Sums(Family):
         return " + ".join(words)
 
     def count(self, matrix: NDArray[np.float64], state: NDArray[np.int64]) -> None:
-        """Add rows."""
+        """Add the contributions of rows to a state."""
         parts, cuts, depth = self._compiled
         atoms = np.empty(matrix.shape, dtype=np.int32)
         fill_atoms(cuts, matrix, atoms)
@@ -132,7 +135,7 @@ class Sums(Family):
         return parts, kernel_cuts, depth_of(truths)
 
     def to_document(self) -> tuple[dict[str, Any], Arrays]:
-        """The parts of each sum."""
+        """The parts of each sum, for JSON."""
         return {"queries": [[list(part) for part in parts] for parts in self.queries]}, {}
 
     @classmethod
@@ -145,7 +148,7 @@ class Sums(Family):
         return cls(schema, queries)
 
     def lay_out(self, layout: QueryLayout) -> None:
-        """As sums."""
+        """Add the sums to a layout."""
         for parts, truths in zip(self.queries, self.truths, strict=True):
             layout.add_sum(parts, truths)
 
@@ -158,7 +161,7 @@ def parts_of(
     Args:
         schema: The schema.
         sums: The sums.
-        cuts: For each column, in order; all breaks of conditions are among them.
+        cuts: The cut points of each column, sorted; they include all breaks of conditions.
     """
     parts = [part for each in sums for part in each.parts]
     queries = [each.query for each in sums for _ in each.parts]
@@ -197,18 +200,18 @@ def sums(schema: Schema, columns: Sequence[str] | None = None, where: str = "") 
 
 
 def _ends(parts: Sequence[Part]) -> tuple[int, int]:
-    """The least and the most that a row can give, or less and more."""
+    """Bounds on the contribution of a row: the smallest and the largest."""
     ends = [part.factor * (1 if part.column is None else STEPS) for part in parts]
     return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends)
 
 
 def _checked(schema: Schema, part: Part) -> Truth:
-    """The condition of a part; met only where its column is not null."""
+    """The condition of a part, which no row with a null in the part's column meets."""
     if type(part.factor) is not int or not 0 < abs(part.factor) <= 2**20:
         raise WorkloadError(
             f"a sum's factor is a whole number of at most a million, not {part.factor!r}"
         )
-    truth: Truth = Known(TRUE)
+    truth: Truth = ConstantTruth(TRUE)
     if part.where:
         truth = parse_predicate(schema, part.where)
     if part.column is None:
@@ -219,5 +222,5 @@ def _checked(schema: Schema, part: Part) -> Truth:
     column = schema[part.column]
     if not isinstance(column, Numeric):
         raise WorkloadError(f"column {part.column!r} is {column.kind}; only numbers can be summed")
-    known = Test(schema.names.index(part.column), (TRUE,), FALSE)
+    known = ColumnTest(schema.names.index(part.column), (TRUE,), FALSE)
     return both([truth, known])

@@ -1,8 +1,8 @@
-"""Workloads: queries of a table, in groups that are measured and selected as one.
+"""Workloads: queries of a table, in groups that are measured and selected as a whole.
 
-A workload is a sequence of families (marginals, conjunctions, halfspaces), each a sequence of
-groups, each a few queries. Its counts are one vector: the number of rows for every query, group
-after group.
+A workload is a sequence of families (such as marginals or halfspaces); a family is a sequence of
+groups, and a group has one or more queries. The counts of a workload are one vector: the number of
+rows that meet each query, group after group.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from private_gsd.errors import WorkloadError
 from private_gsd.workloads.checks import group_numbers
 from private_gsd.workloads.family import Neighbours
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
     from private_gsd.workloads.family import Family
 
-# A workload of more cells than this is refused: their counts alone would take 128 MiB.
+# The largest number of queries of a workload; their counts take 128 MiB.
 CELL_LIMIT = 2**24
 
 
@@ -57,13 +57,13 @@ class Workload:
         return np.concatenate([family.group_sizes for family in self.families])
 
     @cached_property
-    def units(self) -> NDArray[np.float64]:
-        """For each group, the most that one row can move one of its counts: 1 but for sums."""
-        return np.concatenate([family.units for family in self.families])
+    def max_contributions(self) -> NDArray[np.float64]:
+        """For each group, the largest change of one of its counts by one row; 1 except for sums."""
+        return np.concatenate([family.max_contributions for family in self.families])
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
-        """Where the counts of each group begin in the vector of counts; one more than groups."""
+        """The start of each group in the vector of counts, and the end of the last group."""
         return starts_of(self.group_sizes)
 
     @property
@@ -108,7 +108,7 @@ class Workload:
         return family.describe(place)
 
     def query(self, index: int) -> str:
-        """One query in words: as a condition in SQL, where it can be said so."""
+        """One query in words; as a condition in SQL, if possible."""
         if not 0 <= index < self.size:
             raise IndexError(f"no query {index}; there are {self.size:,}")
         group = int(np.searchsorted(self.offsets, index, side="right")) - 1
@@ -116,7 +116,7 @@ class Workload:
         return family.query(place, index - int(self.offsets[group]))
 
     def select(self, groups: Sequence[int] | NDArray[np.int64]) -> Workload:
-        """The workload of some of the groups, in their old order."""
+        """The workload of some of the groups, which stay in order."""
         wanted = np.sort(group_numbers(groups, self.num_groups))
         chosen = []
         first = 0
@@ -129,7 +129,7 @@ class Workload:
         return Workload(self.schema, tuple(chosen))
 
     def squared_sensitivities(self, neighbours: Neighbours = "replace-one") -> NDArray[np.float64]:
-        """The square of each group's L2 sensitivity: a whole number, and so exact.
+        """The square of each group's L2 sensitivity, which is a whole number and so exact.
 
         Args:
             neighbours: "replace-one", where one row is replaced by another (the number of rows is
@@ -156,7 +156,7 @@ class Workload:
 
 
 class RunningCounts:
-    """The counts of a workload while rows come in, batch by batch.
+    """The counts of a workload, updated batch by batch.
 
     Args:
         workload: The queries.
@@ -172,7 +172,7 @@ class RunningCounts:
             family.count(matrix, state)
 
     def merge(self, other: RunningCounts) -> None:
-        """Add the rows that another counted."""
+        """Add the counts of another object."""
         for state, more in zip(self._states, other._states, strict=True):
             state += more
 

@@ -138,15 +138,15 @@ def test_spark_adds_up_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         for row in on_spark.count_partition(job, iter(part.to_batches(max_chunksize=500)))
     ]
     random.Random(1).shuffle(rows)
-    head, counts = on_spark.Head(), np.zeros(WORKLOAD.size, dtype=np.int64)
+    summary, counts = on_spark.PartitionSummary(), np.zeros(WORKLOAD.size, dtype=np.int64)
     for part in (rows[::2], rows[1::2]):
         for row in on_spark.add_blocks(iter(part)):
             [number], [data] = row["block"].to_pylist(), row["data"].to_pylist()
-            if number == on_spark.HEAD:
-                head.merge(pickle.loads(data))
+            if number == on_spark.SUMMARY:
+                summary.merge(pickle.loads(data))
             else:
                 counts[number * 7 : number * 7 + 7] += on_spark._unpacked(data)
-    assert head.rows == 3000
+    assert summary.rows == 3000
     np.testing.assert_array_equal(counts, exact_counts(WORKLOAD, TABLE).counts)
 
 

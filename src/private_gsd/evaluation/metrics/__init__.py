@@ -1,1 +1,1 @@
-"""Metrics: one module for each; encoded tables in, frozen values out."""
+"""Metrics: one module per metric; each takes encoded tables and returns frozen values."""

@@ -1,9 +1,9 @@
 """Associations: how strongly each pair of columns is associated, in both tables.
 
-Cramér's V for two discrete columns, the correlation ratio for a discrete and a numeric one, and
-Spearman's rank correlation for two numeric ones. The association of a constant column is 0. Both
-tables are compared on the same number of rows, since V and the correlation ratio grow as the number
-of rows gets smaller.
+The measures are Cramér's V for two discrete columns, the correlation ratio for a discrete and a
+numeric column, and Spearman's rank correlation for two numeric columns. The association of a
+constant column is 0. Both tables are compared on the same number of rows, since V and the
+correlation ratio grow as the number of rows gets smaller.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class ColumnTypes(NamedTuple):
 
     Attributes:
         discrete: Whether each column is discrete.
-        values: The number of values of each discrete column, null included; 0 for a numeric one.
+        values: The number of values of each discrete column, null included; 0 for a numeric column.
     """
 
     discrete: tuple[bool, ...]

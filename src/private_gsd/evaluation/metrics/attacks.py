@@ -1,4 +1,4 @@
-"""Attacks: simple attempts to learn from the synthetic table which records the real one has.
+"""Attacks: simple attempts to learn from the synthetic table which records the real table has.
 
 An attack that succeeds shows a leak. An attack that fails shows only that this attack failed on
 these rows. The guarantee of a release is its budget.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ROWS = 5_000
 FEWEST = 20
-# A larger share of synthetic rows that equal a unique training row is not random.
+# A share of synthetic rows that equal a unique training row above this is not random.
 MOST = 0.5
 # A false positive rate of one in this number needs at least as many rows.
 ONE_IN = 100
@@ -66,15 +66,15 @@ class Attacks:
             and the median.
         holdout_matches: The share of synthetic rows that equal a held-out row; None without
             held-out rows.
-        holdout_distances: The same distances to the nearest held-out row.
+        holdout_distances: The same percentiles of the distances to the nearest held-out row.
         closer: The share of synthetic rows that are nearer to a training row than to any held-out
-            row, ties half: 0.5 if the synthetic table favours neither.
+            row, with ties counted half: 0.5 if the synthetic table favours neither.
         membership: The area under the curve of telling training rows from held-out rows, by how
             much nearer the synthetic table is to a row than other real rows are.
         true_positives: The share of training rows that this attack recognises at a false positive
             rate of one in a hundred.
         inference: Guesses of single columns.
-        overlap: Whether most held-out rows are training rows, and were left out for that.
+        overlap: Whether most held-out rows are training rows; the held-out rows were then left out.
     """
 
     rows: tuple[int, int, int]
@@ -128,8 +128,9 @@ def attack(
         schema: The public schema.
         synthetic: Encoded synthetic rows.
         train: Encoded rows that the synthetic table was made from.
-        holdout: Encoded rows of the same population that it was not made from, if there are any.
-        secrets: The columns to guess; numeric ones are left out.
+        holdout: Encoded rows of the same population that the table was not made from; None without
+            such rows.
+        secrets: The columns to guess; numeric columns are left out.
         seed: The seed of sampling.
     """
     if holdout is not None and len(holdout) < FEWEST:
@@ -140,7 +141,7 @@ def attack(
         return None
     rng = np.random.default_rng(seed)
     members = train[rng.permutation(len(train))[:number]]
-    # Rows that were not held out say nothing.
+    # Held-out rows that are training rows as well are no comparison.
     overlap = holdout is not None and bool(occurs(holdout, once(train)).mean() > MOST)
     if overlap:
         holdout = None

@@ -26,7 +26,7 @@ class Classifier:
 
     Args:
         name: One of ``MODELS``.
-        features: How rows become features.
+        features: The conversion of rows to features.
         matrix: The training rows.
         labels: The class of each training row.
         seed: The seed of the training.
@@ -40,7 +40,7 @@ class Classifier:
         self.classes, counts = np.unique(labels, return_counts=True)
         self._most = int(self.classes[counts.argmax()])
         self._model: Any = None
-        # Trees take no column without anything to split; of a column with one value, its nulls.
+        # Trees need two values in a column. A column with one value is replaced by its nulls.
         plain = features.trees(matrix)
         distinct = [len(np.unique(column[~np.isnan(column)])) for column in plain.T]
         self._thin = np.array(distinct) < 2

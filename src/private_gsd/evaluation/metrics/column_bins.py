@@ -1,4 +1,4 @@
-"""Column bins: how a column is cut into cells to be counted, compared and drawn."""
+"""Column bins: the cells into which a column is cut, to be counted, compared and drawn."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from private_gsd.schema import Column
 
 BINS = 24
-# A column of whole numbers or dates with no more values than this has a bin for each.
+# A column of whole numbers or dates with at most this number of values has a bin for each value.
 FEW = 40
-# What lies beyond these quantiles goes into the first and the last bin: long tails would otherwise
-# leave one bin for all the rest.
+# Values beyond these quantiles go into the first and the last bin. With long tails, one bin would
+# otherwise hold nearly all values.
 TAIL = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnCells:
-    """The cells of a column: the values of a discrete column, or bins of a numeric one.
+    """The cells of a column: the values of a discrete column, or bins of a numeric column.
 
     Attributes:
         labels: The label of each cell.
@@ -57,7 +57,7 @@ class ColumnCells:
 
 
 def cells_of(column: Column, samples: Sequence[NDArray[np.float64]]) -> ColumnCells:
-    """Cells to draw a column with: its values, or bins of equal width where most rows are.
+    """Cells to draw a column with: its values, or bins of equal width over most of its rows.
 
     Args:
         column: The column.

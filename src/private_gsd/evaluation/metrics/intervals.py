@@ -40,7 +40,10 @@ def share(hits: NDArray[np.float64] | NDArray[np.bool_], number: int | None = No
 
 
 def area_under_curve(ones: Values, zeros: Values) -> Estimate:
-    """The probability that a one scores above a zero, ties half; Hanley and McNeil's interval."""
+    """The probability that a one scores above a zero, with Hanley and McNeil's interval.
+
+    Ties are counted half.
+    """
     ordered = np.sort(zeros)
     below = np.searchsorted(ordered, ones, side="left")
     upto = np.searchsorted(ordered, ones, side="right")
@@ -56,7 +59,7 @@ def area_under_curve(ones: Values, zeros: Values) -> Estimate:
 
 
 def excess(ones: NDArray[np.bool_], zeros: NDArray[np.bool_]) -> Estimate:
-    """How much more often ones hit than zeros, as a share of the misses of the zeros."""
+    """The excess of hits of ones over those of zeros, as a share of the misses of zeros."""
     one, zero = float(np.mean(ones)), float(np.mean(zeros))
     if zero == 1:
         return Estimate(0.0, 0.0, 0.0)

@@ -1,7 +1,7 @@
 """Machine learning: models are trained on synthetic rows and tested on held-out real rows.
 
-As in section 5.6 of the paper; for comparison there are models trained on real rows, and one that
-always predicts the most frequent class.
+This follows section 5.6 of the paper. For comparison, models are also trained on real rows, and one
+model always predicts the most frequent class.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class PredictionTask(NamedTuple):
 
 
 def default_targets(schema: Schema, real: Matrix) -> list[str]:
-    """Discrete columns with few classes and without a dominant one, fewest classes first."""
+    """Discrete columns with few classes and no dominant class, fewest classes first."""
     found = []
     for place, column in enumerate(schema):
         values = real[:, place]
@@ -117,7 +117,7 @@ def learn(
         test: Encoded held-out real rows.
         targets: The columns to predict.
         seed: The seed of sampling and training.
-        progress: Called with the number of targets that are done.
+        progress: Called with the number of finished targets.
     """
     synthetic = take(synthetic, TRAIN_ROWS, seed)
     train, test = take(train, TRAIN_ROWS, seed), take(test, TEST_ROWS, seed)

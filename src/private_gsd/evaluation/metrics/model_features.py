@@ -1,4 +1,4 @@
-"""Model features: encoded rows as the numbers that models learn from.
+"""Model features: the numbers that models learn from, made from encoded rows.
 
 Linear models take an indicator for each value of a discrete column, and for each numeric column the
 standardised number and an indicator of null. Trees take the encoded rows as they are.
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from private_gsd.evaluation.table_sample import Matrix
     from private_gsd.schema import Schema
 
-# In a column with more values than this, the rarer values share one indicator.
+# In a column with more values than this number, the rarer values share one indicator.
 VALUES = 30
 # The most categories of scikit-learn's trees; a column with more is taken as a number.
 TREE_VALUES = 255
 
 
 class Features:
-    """How rows become features, learned from reference rows.
+    """The conversion of rows to features, learned from reference rows.
 
     Args:
         schema: The public schema.
         places: The positions of the columns to learn from.
-        reference: Encoded rows, which say what values are frequent, and scale the numbers.
+        reference: Encoded rows, from which the frequent values and the scales of numbers are taken.
     """
 
     def __init__(self, schema: Schema, places: Sequence[int], reference: Matrix) -> None:

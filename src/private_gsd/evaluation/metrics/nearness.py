@@ -34,11 +34,11 @@ class Ruler:
         ]
 
     def nearest(self, rows: Matrix, others: Matrix) -> Values:
-        """The distance of each row to the nearest of the other rows, from 0 to 1."""
+        """For each row, the distance to the nearest of the other rows, from 0 to 1."""
         return self._search(rows, others, self._discrete)[0]
 
     def closest(self, rows: Matrix, others: Matrix, *, without: int) -> NDArray[np.int64]:
-        """The index of the nearest other row of each row, without one column."""
+        """For each row, the index of the nearest of the other rows; one column is left out."""
         used = np.arange(len(self._discrete)) != without
         return self._search(rows, others, self._discrete[used], used)[1]
 

@@ -2,10 +2,10 @@
 
 The models see the same number of real and synthetic rows. The propensity mean squared error is that
 of a logistic regression's probabilities against one half (Woo, Reiter, Oganian and Karr, 2009): 0
-if it learned nothing, 0.25 if it is always certain and right. A perfect synthetic table gives more
-than 0, because two samples differ at random; the ratio is to the expected value of such a table
-(Snoke, Raab, Nowok, Dibben and Slavkovic, 2018). The area under the curve is that of gradient
-boosting on rows that it was not trained on.
+if the regression learned nothing, 0.25 if it is always certain and right. A perfect synthetic table
+gives more than 0, because two samples differ at random. The ratio divides the error by its expected
+value for such a table (Snoke, Raab, Nowok, Dibben and Slavkovic, 2018). The area under the curve is
+that of gradient boosting on rows that it was not trained on.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Propensity:
         rows: The number of rows of each table.
         pmse: The propensity mean squared error, from 0 to 0.25.
         ratio: The propensity mean squared error over its expected value for a table drawn from the
-            same population as the real one.
+            same population as the real table.
         auc: The area under the curve of gradient boosting: 0.5 for a guess, 1 for certainty.
     """
 

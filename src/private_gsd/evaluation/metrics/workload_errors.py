@@ -1,4 +1,4 @@
-"""Workload errors: the synthetic table's answers against the exact ones, and the noise floor."""
+"""Workload errors: the synthetic table's answers against the exact answers and the noise."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CELLS = 8
 
 
 class QueryComparison(NamedTuple):
-    """One query, and the share of the rows that meet it in both tables."""
+    """One query, and the share of rows that satisfy it in each table."""
 
     query: str
     real: float
@@ -86,8 +86,11 @@ def workload_errors(
 ) -> WorkloadErrors:
     """Compare two tables on all queries of a workload."""
     # Sums count as shares of the largest possible sum.
-    units = np.repeat(workload.units, workload.group_sizes)
-    shares = real.counts / real.total / units, synthetic.counts / synthetic.total / units
+    contributions = np.repeat(workload.max_contributions, workload.group_sizes)
+    shares = (
+        real.counts / real.total / contributions,
+        synthetic.counts / synthetic.total / contributions,
+    )
     error = np.abs(shares[1] - shares[0])
     starts, sizes = workload.offsets[:-1], workload.group_sizes
     mean = np.add.reduceat(error, starts) / sizes
@@ -139,7 +142,7 @@ def noise_of(workload: Workload, measurements: Measurements | None) -> NDArray[n
     known: dict[tuple[str, int], float] = {}
     # An adaptive run may have measured a group more than once: the smallest noise counts.
     for group, scale in enumerate(
-        (measurements.scales / measurements.n_records / measured.units).tolist()
+        (measurements.scales / measurements.n_records / measured.max_contributions).tolist()
     ):
         name = measured.describe(group), int(measured.group_sizes[group])
         known[name] = min(scale, known.get(name, np.inf))

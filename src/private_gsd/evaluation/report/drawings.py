@@ -1,7 +1,7 @@
 """Drawings: small vector graphics, each with a text alternative.
 
-They are written without a plotting library: a bar is a few bytes of a path, the colours are those
-of the page's style sheet, and text stays text.
+Drawings are written without a plotting library: a bar is a few bytes of a path, the colours are
+those of the page's style sheet, and text stays text.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def figure(drawing: Markup, caption: Markup) -> Markup:
 
 
 def histogram(labels: Sequence[str], series: Sequence[Series], title: str) -> Markup:
-    """Bars of the first series, a step line for each further one; null is drawn apart."""
+    """Bars for the first series, a step line for each further series; null is a bar apart."""
     height, base, left = 132, 108, 34
     null = labels[-1] == "null"
     bins = len(labels) - null
@@ -85,7 +85,7 @@ def bars(
     above: bool = False,
     form: str = ".1%",
 ) -> Markup:
-    """Horizontal bars, one for each series under each label; the rarest labels share one.
+    """Horizontal bars, one per series under each label; the rarest labels share one set of bars.
 
     Args:
         labels: The label of each set of bars.

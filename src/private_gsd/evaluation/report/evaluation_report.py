@@ -1,4 +1,4 @@
-"""The evaluation report (confidential): how far a synthetic table is from the real one."""
+"""The evaluation report (confidential): the differences between synthetic and real table."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from private_gsd.system.markup import Markup, escape, html_table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-# Nothing may be loaded or run, whatever values a table has.
+# The page loads and runs nothing, even if values of a table hold markup.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
@@ -90,7 +90,7 @@ def folded(summary: str, body: Markup) -> Markup:
 
 
 def side_by_side(drawings: Iterable[Markup], *, width: int = 340) -> Markup:
-    """Drawings of a certain width, as many in a line as fit."""
+    """Drawings side by side, in as many lines as they need."""
     return Markup(
         f'<div class="figures" style="--least:{width * 0.9:.0f}px;--most:{width * 1.5:.0f}px">'
         f"{''.join(drawings)}</div>"

@@ -1,4 +1,4 @@
-"""The privacy statement: what a release guarantees, a section of both reports.
+"""The privacy statement, a section of both reports: what a release guarantees.
 
 Every sentence follows from the privacy record and is true for (ε, δ). No sentence says that
 something happens with a probability of δ: that is not what δ means.
@@ -110,7 +110,7 @@ def _tests(record: dict[str, Any]) -> Markup:
 
 
 def _numbers(record: dict[str, Any]) -> Markup:
-    """The guarantee in numbers; without a guarantee they are accounting alone."""
+    """The guarantee in numbers; without a guarantee, only what was spent."""
     total, spent, delta = record["total"], record["spent"], record["delta"]
     scope = "this release alone" if record["this_release_alone"] else "all that its ledger pays for"
     rows = [
@@ -166,7 +166,7 @@ def _percent(share: float) -> str:
 
 
 def _claims(claims: dict[str, Any]) -> list[Markup]:
-    """What was used beside the measurements of this release."""
+    """The knowledge that was used in addition to the measurements of this release."""
     parts = []
     counts = claims.get("public_counts") or {}
     if counts:

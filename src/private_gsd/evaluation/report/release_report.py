@@ -1,7 +1,7 @@
-"""The release report: what a release is, made of the release alone, to be published with it.
+"""The release report: a description of a release, made from the release alone.
 
-It opens only the files that ``Release.save`` copies: not the data, not the ledger, and not
-``run.json``, which says where these are.
+The report may be published with the release. It opens only the files that ``Release.save`` copies:
+not the data, not the ledger, and not ``run.json``, which has the paths of both.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ def _fit(measurements: Measurements | None, matrix: Matrix) -> Markup:
     synthetic = count(workload, matrix) / len(matrix)
     starts, sizes = workload.offsets[:-1], workload.group_sizes
     # Sums are shown as shares of the largest possible sum.
-    units = np.repeat(workload.units, sizes)
-    difference = (synthetic - measurements.shares) / units
+    contributions = np.repeat(workload.max_contributions, sizes)
+    difference = (synthetic - measurements.shares) / contributions
     rms = np.sqrt(np.add.reduceat(difference**2, starts) / sizes)
-    noise = measurements.scales / measurements.n_records / workload.units
-    overall = float(np.sqrt(np.mean((difference * units) ** 2 / measurements.variances)))
+    noise = measurements.scales / measurements.n_records / workload.max_contributions
+    overall = float(np.sqrt(np.mean((difference * contributions) ** 2 / measurements.variances)))
     order = np.argsort(-rms / noise, kind="stable").tolist()
     names = {group: workload.describe(group) for group in order[:MORE_GROUPS]}
     shown = order[:GROUPS]

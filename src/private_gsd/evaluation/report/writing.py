@@ -15,9 +15,10 @@ from private_gsd.system import durable_files
 def write_report(what: Release | Evaluation, path: str | Path) -> None:
     """Write a report: one HTML file that loads nothing from anywhere.
 
-    The report of a release is made of the release alone and may be published with it. The report of
-    an evaluation is confidential: it holds figures of the sensitive data, and a path in a release
-    folder is refused. A file at the path is replaced; it is written whole or not at all.
+    The report of a release is made from the release alone and may be published with it. The report
+    of an evaluation is confidential: it holds figures of the sensitive data, and a path in a
+    release folder is refused. An existing file is replaced. The file is written completely or not
+    at all.
 
     Args:
         what: A release, or the result of ``evaluate``.

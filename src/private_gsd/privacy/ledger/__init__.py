@@ -1,4 +1,4 @@
-"""The ledger: what may be disclosed about a dataset in total, and every charge against it."""
+"""The ledger: the total privacy budget of each dataset, and every charge to it."""
 
 from private_gsd.privacy.ledger.ledger import Ledger
 

@@ -1,10 +1,9 @@
-"""The ledger's chain: every row of a ledger a second time, each with a digest over all before it.
+"""The ledger's chain: a copy of every row of a ledger, with a digest over all copies before it.
 
-SQLite keeps no checksums: a flipped bit in an amount, or a row that a damaged page has lost, is
-read as if it were true. So each row is also an entry of the table ``chain``, whose digest covers
-the entry and the digest before it. A ledger is trusted when every digest is right and the entries
-are the rows, no more and no less. That shows damage; it does not stop a forger, who could write a
-chain anew.
+SQLite has no checksums: it does not notice a flipped bit in an amount, or a row lost with a damaged
+page. So each row is also an entry of the table ``chain``, whose digest covers the entry and the
+digest before it. A ledger is trusted if every digest is right and the entries are exactly the rows.
+The chain reveals damage. It does not stop a forger, who could write the whole chain anew.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class BrokenChainError(Exception):
 
 
 def append(connection: sqlite3.Connection, table: str, *values: str | float) -> None:
-    """Put a row into a table and into the chain, in an immediate transaction."""
+    """Add a row to a table and to the chain; the caller is in an immediate transaction."""
     marks = ", ".join("?" * len(values))
     connection.execute(
         f"INSERT INTO {table} ({', '.join(COLUMNS[table])}) VALUES ({marks})", values
@@ -63,10 +62,10 @@ def next_id(connection: sqlite3.Connection, table: str) -> int:
 
 
 def follow(connection: sqlite3.Connection, last: Link) -> Link:
-    """The end of the chain, if it continues from a link that was seen before.
+    """The end of the chain, after checking that it continues from a link that was read before.
 
     Raises:
-        BrokenChainError: That link is gone, or a digest after it is wrong.
+        BrokenChainError: The link is missing, or a later digest is wrong.
     """
     query = "SELECT id, entry, digest FROM chain WHERE id >= ? ORDER BY id"
     for number, entry, digest in connection.execute(query, (last.number,)):
@@ -82,10 +81,10 @@ def follow(connection: sqlite3.Connection, last: Link) -> Link:
 
 
 def verify(connection: sqlite3.Connection) -> Link:
-    """The end of the chain, once every digest is right and the entries are the rows.
+    """The end of the chain, after checking every digest and comparing the entries with the rows.
 
     Raises:
-        BrokenChainError: They are not.
+        BrokenChainError: A digest is wrong, or entries and rows differ.
     """
     end = follow(connection, START)
     entries = Counter(entry for (entry,) in connection.execute("SELECT entry FROM chain"))
@@ -99,7 +98,8 @@ def verify(connection: sqlite3.Connection) -> Link:
 
 
 def _entry(table: str, values: tuple[object, ...]) -> str:
-    return json.dumps([table, *values], default=repr)  # bytes, where a row is damaged
+    # A damaged row may hold bytes, which JSON cannot represent.
+    return json.dumps([table, *values], default=repr)
 
 
 def _digest(before: str, entry: str) -> str:

@@ -31,7 +31,7 @@ _CHARGES = "SELECT id, dataset, run, at, mechanism, groups, units FROM charges"
 
 
 def now() -> str:
-    """This moment: ISO 8601, UTC, to the microsecond."""
+    """The current time: ISO 8601, UTC, to the microsecond."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
@@ -52,7 +52,7 @@ def require_account(connection: sqlite3.Connection, path: Path, name: str) -> Ac
 
     Args:
         connection: The transaction.
-        path: The ledger's name for the message.
+        path: The ledger's path, for the error message.
         name: The dataset's name.
 
     Raises:
@@ -69,7 +69,7 @@ def require_account(connection: sqlite3.Connection, path: Path, name: str) -> Ac
 
 
 def add_account(connection: sqlite3.Connection, account: Account) -> None:
-    """Add the account of a dataset that has none, in an immediate transaction."""
+    """Add the account of a new dataset; the caller is in an immediate transaction."""
     budget = account.budget
     terms = (budget.units, budget.delta, budget.conversion, account.neighbours)
     append(connection, "datasets", account.dataset, *terms, now())
@@ -92,16 +92,17 @@ def add_charge(
     charge: tuple[str, str, str, Sequence[str], int],
     reserved: int = 0,
 ) -> Charge:
-    """Add a charge in an immediate transaction, if the charge fits.
+    """Add a charge if it fits into the budget; the caller is in an immediate transaction.
 
     Args:
         connection: The transaction.
-        path: The ledger's name for messages.
+        path: The ledger's path, for error messages.
         charge: Dataset, run, mechanism, groups and units.
-        reserved: What is reserved for the run, which it may spend besides what remains.
+        reserved: The unspent part of the run's reservation, which it may spend besides the
+            remaining budget.
 
     Raises:
-        BudgetError: The charge is not an amount, or more than may be spent.
+        BudgetError: The charge is not a valid amount, or exceeds the budget.
     """
     dataset, run, mechanism, groups, units = charge
     if isinstance(units, bool) or not isinstance(units, int) or units <= 0:
@@ -126,9 +127,9 @@ def add_charge(
 def require_one_noise(
     connection: sqlite3.Connection, path: Path, dataset: str, *, seeded: bool
 ) -> None:
-    """Refuse seeded noise where other noise was charged for, and the other way round.
+    """Refuse seeded noise for a dataset with charges for secure noise, and vice versa.
 
-    A record that was published says what holds of all charges, now and later.
+    A published record states whether a guarantee holds for all charges, now and later.
     """
     query = "SELECT 1 FROM charges WHERE dataset = ? AND (instr(mechanism, ?) > 0) <> ?"
     if connection.execute(query, (dataset, INSECURE, seeded)).fetchone() is not None:
@@ -141,7 +142,7 @@ def require_one_noise(
 
 
 def refusal(path: Path, account: Account, units: int) -> str:
-    """Why a charge does not fit."""
+    """The error message for a charge that exceeds the budget."""
 
     def said(units: int) -> str:
         return f"rho {units_to_rho(units):.6g} (epsilon {account.epsilon_of(units):.6g})"

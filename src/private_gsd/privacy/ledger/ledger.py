@@ -1,16 +1,17 @@
-"""Ledger: what may be disclosed about any record of a dataset in total, and every charge to it.
+"""Ledger: the total privacy budget of each dataset, and every charge to it.
 
-A ledger is one SQLite file. A charge is on the disk before the noisy value it pays for is drawn: a
-run that dies in between has paid for nothing, and never the other way round. Whether a charge fits
-is decided in the transaction that writes it, so that two processes cannot both spend the last of a
-budget, and all amounts are whole units (see ``budget``), so that no rounding gives anything away.
+A ledger is one SQLite file. A charge is on the disk before the noise that it pays for is drawn: if
+a run dies in between, budget was spent without a result; noise is never drawn without a charge. A
+charge is checked against the budget in the transaction that writes it, so that two processes cannot
+both spend the last of a budget. All amounts are whole units (see ``budget``), so that no rounding
+spends more than the total.
 
-The tables only grow: triggers refuse to change or remove a row, and to charge over the total,
-whoever asks. A chain of digests (see ``chain``) shows damage whenever a ledger is opened.
-What no file can notice is an older copy of itself put in its place: that forgets charges, and must
-never be done. A file ``-journal`` beside a ledger, in use or left by a process that died, is part
-of it: it must not be removed, nor left out of a copy. Locks and commits are in the file itself. A
-ledger belongs on a local disk.
+The tables only grow: triggers refuse to change or remove a row, or to charge more than the total,
+whichever program writes. A chain of digests (see ``chain``) reveals damage whenever a ledger is
+opened. A ledger cannot detect that it was replaced by an older copy of itself. Such a copy lacks
+charges, and must never be put in place. A file ``-journal`` beside a ledger is part of the ledger:
+it must not be removed, nor left out of a copy. A ledger belongs on a local disk, since SQLite locks
+the file itself.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ if TYPE_CHECKING:
     from private_gsd.privacy.accounts import Charge
     from private_gsd.privacy.budget import Conversion, RhoBudget
 
-# How many datasets ``repr`` names before it only counts the rest.
+# ``repr`` names at most this many datasets, and states the number of the others.
 NAMED_DATASETS = 5
 
 
 class Ledger:
-    """A ledger file, opened; threads may share it, each process opens its own.
+    """An open ledger file. Threads may share it; each process opens the file itself.
 
     >>> import tempfile
     >>> from private_gsd.privacy.budget import RhoBudget
@@ -66,9 +67,9 @@ class Ledger:
 
     Args:
         path: The file.
-        create: Make the file if there is none, instead of refusing. An account is put in it at
-            once.
-        read_only: Whether the file is only read. Works where nothing can be written, too.
+        create: Whether to make the file if it does not exist. If an account is given, the new file
+            has this account.
+        read_only: Whether the file is only read. This works for read-only files, too.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class Ledger:
 
     @property
     def path(self) -> Path:
-        """The file, by the name that was given."""
+        """The path of the file, as it was given."""
         return self._file.path
 
     def __repr__(self) -> str:
@@ -95,7 +96,7 @@ class Ledger:
     def _state(self) -> str:
         if self._file.closed:
             return "closed"
-        if self._file.in_use:  # perhaps by this very thread, which must not wait for itself
+        if self._file.in_use:  # perhaps by this thread, which would wait for itself
             return "in use"
         try:
             accounts = self.accounts()
@@ -129,7 +130,7 @@ class Ledger:
         self._file.close()
 
     def transaction(self, kind: str = "DEFERRED") -> AbstractContextManager[sqlite3.Connection]:
-        """The connection, for one thread and inside one transaction, undone if anything fails.
+        """A connection inside a transaction, which is rolled back if anything fails.
 
         Args:
             kind: "DEFERRED" to read, "IMMEDIATE" to write.
@@ -137,7 +138,10 @@ class Ledger:
         return self._file.transaction(kind)
 
     def add_dataset(self, name: str, budget: RhoBudget, neighbours: str = "replace-one") -> Account:
-        """Give a dataset its total budget. Its terms stand for ever; the same again is no error."""
+        """Add a dataset with its total budget.
+
+        The terms of a dataset never change. Adding a dataset again with the same terms is allowed.
+        """
         new = Account(name, budget, neighbours)
         with self.transaction("IMMEDIATE") as connection:
             known = find_account(connection, name)
@@ -153,7 +157,7 @@ class Ledger:
         return known
 
     def default_conversion(self, name: str) -> Conversion:
-        """The conversion of a dataset, or for a new one that which needs the least noise."""
+        """The conversion of a dataset; for a new dataset the one that needs the least noise."""
         with self.transaction() as connection:
             known = find_account(connection, name)
         return "gdp" if known is None else known.budget.conversion
@@ -175,33 +179,35 @@ class Ledger:
     def charge(
         self, dataset: str, units: int, *, mechanism: str, groups: Sequence[str], run: str
     ) -> Charge:
-        """Pay for a release, before it is made. When this returns, the charge is on the disk.
+        """Charge for a measurement before its noise is drawn.
+
+        When this method returns, the charge is on the disk.
 
         Args:
-            dataset: Whose budget.
-            units: How much, in units of 2^-52 of ρ.
-            mechanism: How the noise will be drawn. "discrete gaussian" claims noise on whole
-                numbers, of the scale that ``gaussian_scale`` has for the dataset's conversion.
-            groups: What will be measured, in words.
-            run: Which run pays.
+            dataset: The dataset whose budget is charged.
+            units: The amount, in units of 2^-52 of ρ.
+            mechanism: The name of the noise. "discrete gaussian" claims noise on whole numbers
+                with the scale that ``gaussian_scale`` gives for the dataset's conversion.
+            groups: The query groups that will be measured, in words.
+            run: The run that pays.
 
         Raises:
-            BudgetError: More than remains was asked for; nothing is charged.
-            LedgerError: The ledger could not take it down; nothing may be released.
+            BudgetError: The charge exceeds the remaining budget; nothing is charged.
+            LedgerError: The charge could not be recorded; nothing may be released.
         """
         with self.transaction("IMMEDIATE") as connection:
             return add_charge(connection, self.path, (dataset, run, mechanism, groups, units))
 
     def privacy_record(self, name: str) -> dict[str, Any]:
-        """What is promised about a dataset and every charge, to be published as JSON."""
+        """The guarantee for a dataset and all of its charges, to be published as JSON."""
         return privacy_record(*self._statement(name))
 
     def to_dp_accounting(self, name: str) -> Any:
-        """The charges as a ``dp_accounting.ComposedDpEvent``, for others to compute the ε anew.
+        """The charges as a ``dp_accounting.ComposedDpEvent``, to compute ε with another library.
 
-        Under the conversion "gdp" they are Gaussians for a sensitivity of 1, which the noise
-        of each has allowed for: compose them as if for ADD_OR_REMOVE_ONE, whatever the dataset's
-        neighbours are. (REPLACE_ONE doubles the sensitivity, to be safe, and the ε with it.)
+        Under the conversion "gdp" the events are Gaussians for a sensitivity of 1, since the noise
+        of each charge was scaled by its sensitivity. Compose them with ADD_OR_REMOVE_ONE, whatever
+        the dataset's neighbours are: REPLACE_ONE would double the sensitivity, and ε with it.
         """
         events = require("dp_accounting", what="Exporting dp_accounting events", extra="accounting")
         account, charges = self._statement(name)

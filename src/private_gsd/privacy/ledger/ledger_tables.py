@@ -11,8 +11,9 @@ _GROWS = "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
 
 
 def _only_grow(table: str, same: str) -> str:
-    """Triggers that refuse to change or remove a row, or to put one in the place of the same."""
-    # INSERT OR REPLACE removes rows without asking the triggers for DELETE, hence that for INSERT.
+    """Triggers that refuse to change, remove or replace a row."""
+    # INSERT OR REPLACE removes rows without running the triggers for DELETE, hence the trigger for
+    # INSERT.
     return f"""
 CREATE TRIGGER {table}_update BEFORE UPDATE ON {table} {_GROWS};
 CREATE TRIGGER {table}_delete BEFORE DELETE ON {table} {_GROWS};
@@ -20,7 +21,7 @@ CREATE TRIGGER {table}_replace BEFORE INSERT ON {table}
     WHEN EXISTS (SELECT 1 FROM {table} WHERE {same}) {_GROWS};"""
 
 
-# All that a ledger has before its first dataset.
+# The tables and triggers of a ledger without datasets.
 CREATE_TABLES = f"""
 BEGIN;
 PRAGMA application_id = {APPLICATION_ID};

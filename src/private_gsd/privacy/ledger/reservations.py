@@ -1,10 +1,11 @@
-"""Reservations: what a run has reserved of a budget, who draws for its charges, what is committed.
+"""Reservations: the budget that a run has reserved, its attempts to draw noise, and its commits.
 
-One charge stands for one draw of noise that anybody sees. A run that dies after it paid may draw
-again under the same charge, for what it drew died with it; and the ledger alone decides who may.
-An attempt registers before it draws, and commits its result, by a digest, before anything is made
-of it. Only the last attempt that registered may commit, nobody may commit twice, and what was
-committed is never drawn again: whatever happened to the run's folder, copied, moved, or put back
+Each charge pays for one draw of noise that is ever used. If a run dies after a charge, and before
+its result is committed, the run may draw again under the same charge, since the first draw is lost.
+The ledger alone decides which process may draw. An attempt registers before it draws, and commits
+the digest of its result before the result is used. Only the attempt that registered last may
+commit, and only once. A committed result is never drawn again, even if the folder of the run was
+copied, moved, or put back
 from a backup.
 """
 
@@ -40,9 +41,9 @@ class Reservation:
 
     Attributes:
         ledger: The ledger.
-        dataset: Whose budget the run spends.
-        run: The run's name.
-        attempt: The process that runs it now: each process that resumes a run is another attempt.
+        dataset: The dataset whose budget the run spends.
+        run: The name of the run.
+        attempt: The name of the current attempt; each process that resumes a run is a new attempt.
     """
 
     ledger: Ledger
@@ -51,14 +52,17 @@ class Reservation:
     attempt: str
 
     def reserve(self, units: int, *, seeded: bool = False) -> None:
-        """Reserve all that the run will spend, so that no other run can spend it; once.
+        """Reserve the whole budget of the run, so that no other run can spend it.
+
+        Reserving the same amount again has no effect.
 
         Args:
-            units: How much.
-            seeded: Whether its noise comes from a seed.
+            units: The amount, in units of 2^-52 of ρ.
+            seeded: Whether the noise of the run comes from a seed.
 
         Raises:
-            BudgetError: More than remains was asked for; nothing is reserved.
+            BudgetError: The amount exceeds the remaining budget; nothing is reserved.
+            LedgerError: The run has reserved another amount, or of another dataset.
         """
         check_line(self.run, "a run")
         with self.ledger.transaction("IMMEDIATE") as connection:
@@ -82,7 +86,7 @@ class Reservation:
             return self._known(connection) is not None
 
     def cancel(self) -> int:
-        """Cancel what the run has not spent; returns how much. The run cannot be resumed."""
+        """Cancel the unspent part of the reservation, and return it; the run cannot be resumed."""
         with self.ledger.transaction("IMMEDIATE") as connection:
             self._require_known(connection)
             reserved = self._unspent(connection)
@@ -91,10 +95,11 @@ class Reservation:
         return reserved
 
     def charge(self, step: str, units: int, mechanism: str, groups: Sequence[str]) -> Charge:
-        """Pay for a step, or take up its charge again, and register that this attempt draws for it.
+        """Charge for a step, or find its earlier charge, and register this attempt to draw for it.
 
         Raises:
-            LedgerError: What the step paid for was drawn and committed.
+            LedgerError: The result of the step was committed already, or the step was charged with
+                another amount, mechanism or groups.
         """
         with self.ledger.transaction("IMMEDIATE") as connection:
             self._require_known(connection)
@@ -132,10 +137,10 @@ class Reservation:
         return charge
 
     def commit(self, step: str, digest: str) -> None:
-        """Commit what a step drew, by its digest, before anything is made of it.
+        """Commit the result of a step by its digest, before the result is used.
 
         Raises:
-            NotCommittedError: Another attempt draws for the step, or has committed what it drew.
+            NotCommittedError: Another attempt has registered for the step, or has committed it.
         """
         with self.ledger.transaction("IMMEDIATE") as connection:
             charge = self._charge(connection, step)
@@ -155,13 +160,13 @@ class Reservation:
             append(connection, "commits", charge.id, digest, now())
 
     def committed(self, step: str) -> str | None:
-        """The digest of what a step drew, if that was committed."""
+        """The digest of a step's result, if the result was committed."""
         with self.ledger.transaction() as connection:
             charge = self._charge(connection, step)
             return None if charge is None else self._digest(connection, charge.id)
 
     def paid(self, step: str) -> int | None:
-        """What a step has paid, if it has."""
+        """The units that a step was charged; None if it was not."""
         with self.ledger.transaction() as connection:
             charge = self._charge(connection, step)
         return None if charge is None else charge.units
@@ -176,7 +181,7 @@ class Reservation:
         return int(found or 0)
 
     def charges(self) -> list[Charge]:
-        """All that the run has paid."""
+        """All charges of the run."""
         prefix = f"{self.run} "
         return [c for c in self.ledger.charges(self.dataset) if c.run.startswith(prefix)]
 
@@ -198,7 +203,7 @@ class Reservation:
         return connection.execute(query, (self.run,)).fetchone() is not None
 
     def _unspent(self, connection: sqlite3.Connection) -> int:
-        """What the run may still spend of what is reserved for it."""
+        """The unspent part of the run's reservation, in units."""
         known = self._known(connection)
         if known is None or self._is_cancelled(connection):
             return 0
@@ -218,7 +223,7 @@ class Reservation:
 
 
 def open_reservations(ledger: Ledger, dataset: str) -> list[tuple[str, float]]:
-    """The runs for which something of a dataset's budget is reserved, and how much, as ρ."""
+    """The runs with an unspent reservation of a dataset's budget, and its amount as ρ."""
     query = "SELECT run FROM reservations WHERE dataset = ? ORDER BY at"
     with ledger.transaction() as connection:
         runs = [run for (run,) in connection.execute(query, (dataset,))]

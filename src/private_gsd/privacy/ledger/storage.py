@@ -1,4 +1,4 @@
-"""The ledger's file: how it is made, recognised and opened, and what its troubles are called."""
+"""The ledger's file: how it is made, recognised and opened, and the messages of its errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from private_gsd.privacy.ledger.chain import Link
 
 BUSY_SECONDS = 30.0
-# A ledger that is being made.
+# The name of a ledger file that is being made.
 _DRAFT = re.compile(r"\.private-gsd-[0-9a-f]{16}")
 
 DAMAGED = (
@@ -47,17 +47,17 @@ _CAUSES = {
 
 
 def create_file(file: Path, path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
-    """Make a ledger. Other processes, and a crash, see the whole of it or nothing.
+    """Make a ledger, so that it exists whole or not at all, also after a crash.
 
     Args:
         file: The file.
-        path: What the user calls it.
-        fill: Puts in what it has from its first moment on.
+        path: The path that the user gave, for error messages.
+        fill: Writes the first accounts of the ledger.
     """
     journal = _beside(file, "-journal")
     if journal.exists():  # SQLite would apply it to the new file
         if file.exists():
-            return  # another process made it meanwhile, and it is that one's
+            return  # another process made the ledger meanwhile, and is using the journal
         raise LedgerError(
             f"{journal}: part of a ledger whose other part, {file.name}, is missing; put that "
             "back, or move this one away"
@@ -81,11 +81,11 @@ def create_file(file: Path, path: Path, fill: Callable[[sqlite3.Connection], Non
 
 
 def check_format(file: Path, path: Path) -> None:
-    """Refuse what is no ledger of this format; changes nothing, and leaves nothing beside it."""
-    # Not by reading the file ourselves: closing it would drop the locks that SQLite may hold on it
-    # in this process. "immutable" leaves a -journal alone, and the two numbers stand in the file
-    # from its first moment. With "writable_schema", a file that is short because another process
-    # is writing it right now, or died in doing so, is not yet called damaged.
+    """Refuse a file that is no ledger of this format, without changing any file."""
+    # The file is not read directly: closing it would release the locks that SQLite may have on it
+    # in this process. "immutable" ignores a -journal; the two numbers are written when the file is
+    # made. With "writable_schema", a file that is short because another process is writing it, or
+    # died while writing it, is not yet reported as damaged.
     with closing(_connect(file, "mode=ro&immutable=1")) as connection:
         connection.execute("PRAGMA writable_schema = ON")
         (kind,) = connection.execute("PRAGMA application_id").fetchone()
@@ -101,11 +101,11 @@ def check_format(file: Path, path: Path) -> None:
 
 
 def open_file(file: Path, path: Path, read_only: bool) -> tuple[sqlite3.Connection, Link]:
-    """Open a ledger, to be written or only to be read; and the end of its chain."""
+    """Open a ledger to be written or only read; returns the connection and the end of the chain."""
     if not read_only:
         _require_one_name(file, path)
-    # For reading, too, the file is opened to be written if it can be: what a process that died has
-    # left half written can then be undone. SQLite by itself makes do with reading.
+    # Also for reading, the file is opened for writing if possible, so that SQLite can roll back the
+    # transaction of a process that died. If it is not possible, SQLite opens it for reading.
     connection = _connect(file, "mode=rw")
     try:
         _set_durable(connection)
@@ -125,18 +125,19 @@ def open_file(file: Path, path: Path, read_only: bool) -> tuple[sqlite3.Connecti
 
 
 def identity(file: Path) -> tuple[int, int]:
-    """Which file it is, whatever its name."""
+    """The device and inode of a file, which are the same under all of its names."""
     found = file.stat()
     return found.st_dev, found.st_ino
 
 
 def _require_one_name(file: Path, path: Path) -> None:
-    """Refuse a file with a second name: under each, SQLite would look for another -journal.
+    """Refuse a file with a second name.
 
-    What a process that died half-way left to be undone is in there.
+    The name of the -journal follows from the name of the file. Opened by another name, SQLite would
+    not find the journal of a process that died, and would not roll back its transaction.
     """
     if file.stat().st_nlink > 1:
-        # A process that died making it may have left its draft, which is the same file.
+        # A process that died while making the ledger may have left its draft, a hard link to it.
         for draft in file.parent.glob(".private-gsd-*"):
             with suppress(OSError):
                 ours = _DRAFT.fullmatch(draft.name) and draft != file
@@ -152,10 +153,10 @@ def _require_one_name(file: Path, path: Path) -> None:
 
 
 def mount_points(path: Path) -> set[Path]:
-    """Where something is mounted.
+    """All mount points.
 
     Args:
-        path: Whose business it is, for the message.
+        path: The path of the ledger, for the error message.
     """
     if sys.platform != "linux":  # elsewhere files are not mounted
         return set()
@@ -179,25 +180,25 @@ def _connect(file: Path, options: str) -> sqlite3.Connection:
         f"{file.as_uri()}?{options}",
         uri=True,
         timeout=BUSY_SECONDS,
-        isolation_level=None,  # transactions begin and end where we say
+        isolation_level=None,  # transactions are explicit
         check_same_thread=False,
     )
-    # A text that is damaged can be read, and compared with the chain.
+    # Damaged text must be readable, to be compared with the chain.
     connection.text_factory = lambda text: text.decode(errors="surrogateescape")
     return connection
 
 
 def _set_durable(connection: sqlite3.Connection) -> None:
-    """Have a commit be on the disk when it returns.
+    """Make commits durable: when a commit returns, it is on the disk.
 
-    With a rollback journal a commit is the removal of the journal, and only EXTRA waits for that.
+    A rollback journal commits by removing the journal, and only EXTRA waits for the removal.
     """
     connection.execute("PRAGMA synchronous = EXTRA")
     connection.execute("PRAGMA fullfsync = ON")  # macOS: the disk, not its cache
 
 
 def _verified(connection: sqlite3.Connection) -> Link:
-    """The end of the chain of a ledger that is whole."""
+    """The end of the chain, after checking that the ledger is undamaged."""
     (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if found != "ok":
         raise BrokenChainError(f"SQLite says: {found}")
@@ -207,7 +208,7 @@ def _verified(connection: sqlite3.Connection) -> Link:
 
 
 def _objects(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
-    # Statistics that a tool has made (ANALYZE) do no harm.
+    # Statistics that a tool has added (ANALYZE) are ignored.
     query = (
         "SELECT type, name, tbl_name, sql FROM sqlite_master "
         "WHERE name NOT LIKE 'sqlite\\_stat%' ESCAPE '\\' ORDER BY name"
@@ -217,7 +218,7 @@ def _objects(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
 
 @cache
 def _own_objects() -> list[tuple[str, ...]]:
-    """The tables and triggers of every ledger: one without its triggers is not trusted."""
+    """The tables and triggers that every ledger must have."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.executescript(CREATE_TABLES)
         return _objects(connection)
@@ -225,11 +226,11 @@ def _own_objects() -> list[tuple[str, ...]]:
 
 @contextmanager
 def ledger_errors(path: Path, after: str = "") -> Iterator[None]:
-    """Raise what goes wrong with a file as a ``LedgerError`` that says what to do.
+    """Turn errors of a file into a ``LedgerError`` that says what to do.
 
     Args:
-        path: What the user calls the file.
-        after: What else the message says of trouble that ends a transaction.
+        path: The path that the user gave, for the message.
+        after: The end of the message for an error that ends a transaction.
     """
     try:
         yield

@@ -25,13 +25,12 @@ if TYPE_CHECKING:
 
 
 class LedgerFile:
-    """A ledger file that is open; threads may share it, each process opens its own.
+    """An open ledger file. Threads may share it; each process opens the file itself.
 
     Args:
         path: The file.
-        fill: Writes what a new file has from its first moment on. Without it, a file that does not
-            exist is refused.
-        read_only: Whether the file is only read. Works where nothing can be written, too.
+        fill: Writes the first accounts of a new file. If None, the file must exist.
+        read_only: Whether the file is only read. This works for read-only files, too.
     """
 
     def __init__(
@@ -80,16 +79,17 @@ class LedgerFile:
 
     @contextmanager
     def transaction(self, kind: str = "DEFERRED") -> Iterator[sqlite3.Connection]:
-        """The connection, for one thread and inside one transaction, undone if anything fails.
+        """A connection inside a transaction, which is rolled back if anything fails.
 
         Args:
             kind: "DEFERRED" to read, "IMMEDIATE" to write.
         """
-        # SQLite's locks do not pass to a forked process, which would break those of its parent.
+        # SQLite's locks are not inherited by a forked process; using the connection there would
+        # break the locks of the parent.
         if self._process != os.getpid():
             raise LedgerError(f"{self.path}: opened by another process; open it anew in this one")
         writes = kind == "IMMEDIATE"
-        after = "; the ledger did not take this down, and nothing may be released" if writes else ""
+        after = "; the ledger did not record this, and nothing may be released" if writes else ""
         with self._lock, ledger_errors(self.path, after):
             connection = self._connection
             if connection is None:
@@ -104,13 +104,13 @@ class LedgerFile:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-            if writes:  # or the charge would stand in a file that nobody will look at
+            if writes:  # else the charge may be in a file that was replaced meanwhile
                 self._require_same_file()
 
     def _require_same_file(self) -> None:
-        """Refuse to continue where the file was removed or replaced since it was opened."""
+        """Refuse to continue if the file was removed or replaced since it was opened."""
         try:
-            # By the name that was given, too: a link may lead elsewhere by now.
+            # The path that was given is compared, too: a link may point to another file by now.
             same = identity(self._file) == identity(self._name) == self._identity
         except OSError:
             same = False

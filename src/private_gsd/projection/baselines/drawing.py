@@ -1,4 +1,4 @@
-"""Drawing: random values by their probabilities, in slices of bounded memory."""
+"""Drawing: random places with given probabilities, in slices of bounded memory."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Largest number of numbers of a slice: 32 MiB.
+# Most numbers in a slice, which then takes 32 MiB.
 SLICE_NUMBERS = 2**22
 
 
 def draw_places(
     probabilities: NDArray[np.float64], which: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """For each row one of a column's places, by the probabilities of the row's distribution.
+    """Draw a place for each row, with the probabilities of the row's distribution.
 
     Args:
         probabilities: The probability of each place (rows) in each distribution (columns).

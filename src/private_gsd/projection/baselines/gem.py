@@ -1,7 +1,7 @@
 """GEM (GN in the one-shot setting): a network that maps noise to product distributions.
 
 After Liu et al. (2021), with the paper's update and hyperparameters: 16 random numbers pass hidden
-layers of 128 and 256 units and become the probabilities of a product distribution. The random
+layers of 128 and 256 units and yield the probabilities of a product distribution. The random
 numbers of every product distribution are drawn once. GEM serves marginals of discrete columns, and
 of numeric columns by ranges or trees, which it discretises at their cut points. It cannot serve
 prefixes, halfspaces, conditions in SQL or Python functions. All queries have the same weight.
@@ -24,7 +24,16 @@ HIDDEN = (128, 256)
 
 @dataclass(frozen=True, kw_only=True)
 class GEM(MixtureProjector):
-    """The projector "gem"; its settings are those of ``MixtureProjector``."""
+    """GEM: a neural network whose outputs are product distributions (projector ``"gem"``).
+
+    It serves marginals, and needs the optional packages of ``private-gsd[baselines]``.
+
+    Attributes:
+        mixtures: Number of product distributions, K in the paper.
+        batch: Number of queries in the batch of a step, B in the paper.
+        iterations: Number of pairs of steps, M in the paper.
+        learning_rate: Learning rate of Adam.
+    """
 
     learning_rate: float = 0.0003
 

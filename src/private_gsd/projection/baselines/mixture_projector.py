@@ -28,8 +28,8 @@ class MixtureProjector(Projector):
 
     Attributes:
         mixtures: Number of product distributions, K in the paper.
-        batch: Number of queries in the batch of a step, B.
-        iterations: Number of pairs of steps, M.
+        batch: Number of queries in the batch of a step, B in the paper.
+        iterations: Number of pairs of steps, M in the paper.
         learning_rate: Learning rate of Adam.
     """
 
@@ -51,12 +51,12 @@ class MixtureProjector(Projector):
         """The logits of all product distributions, from parameters and constants."""
 
     def check(self, workload: Workload) -> None:
-        """Refuse all queries but marginals."""
+        """Refuse all queries except marginals."""
         gradients(self.name)
         require_served(self.name, workload, ("tables",))
 
     def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
-        """Why the mixture would have too many products; None if it has not."""
+        """Why the mixture would have too many products; None if it would not."""
         return too_many_products(workload, self.mixtures)
 
     def project(

@@ -1,9 +1,10 @@
 """Mixtures of product distributions, fitted to measurements: Algorithm 3 of the paper.
 
-RAP and GEM differ in the parameters of the mixture: free probabilities, or a network. The fit is
-the same. Each step computes all answers, draws a batch of queries (in turn by their errors and
-uniformly), and descends the gradient of the batch's absolute errors, by Adam. A query that is drawn
-twice counts twice, so that the gradient of a batch is the gradient of all queries with weights.
+RAP and GEM differ in the parameters of the mixture: free probabilities, or a network. They are
+fitted in the same way. Each step computes all answers, draws a batch of queries (in odd steps in
+proportion to their errors, in even steps uniformly), and descends the gradient of the batch's
+absolute errors, by Adam. A query that is drawn twice counts twice, so that the gradient of a batch
+is the gradient of all queries with weights.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def fit_mixture(
         tools: JAX and Optax.
         measurements: The noisy answers.
         begin: A function from atoms and a random key to the first parameters and the constants.
-        logits: A function from both to the logits of every atom (rows) in every mixture (columns).
+        logits: A function from parameters and constants to the logits of every atom (rows) in every
+            mixture (columns).
         mixtures: The number of product distributions.
         batch: The number of queries in a batch.
         iterations: The number of pairs of steps.
@@ -99,7 +101,7 @@ def fit_mixture(
 def _compiled(
     tools: Gradients, logits: Logits, starts: tuple[int, ...], batch: int, learning_rate: float
 ) -> tuple[Any, Any]:
-    """Functions for some steps, and for the probabilities of all atoms; compiled for each shape.
+    """Compiled functions: one runs some steps, one gives the probabilities of all atoms.
 
     Args:
         tools: JAX and Optax.
@@ -122,13 +124,13 @@ def _compiled(
         def step(state: Any, by_error: Any) -> tuple[Any, Any]:
             parameters, moments, key = state
             key, mine = jax.random.split(key)
-            found, pull = jax.vjp(
+            found, pullback = jax.vjp(
                 lambda each: product_answers(jnp, layout, probabilities(each, constant)), parameters
             )
             errors = found - targets
             sizes = jnp.abs(errors)
             counts = batch_counts(tools, mine, jnp.where(by_error, sizes, 1.0), batch)
-            (gradient,) = pull(counts * jnp.sign(errors))
+            (gradient,) = pullback(counts * jnp.sign(errors))
             changes, moments = optimizer.update(gradient, moments)
             return (optax.apply_updates(parameters, changes), moments, key), sizes.sum()
 
@@ -138,7 +140,7 @@ def _compiled(
 
 
 def batch_counts(tools: Gradients, key: Any, weights: Any, batch: int) -> Any:
-    """The number of times that each query is drawn for a batch, by the weights."""
+    """The number of times that each query is drawn for a batch, in proportion to the weights."""
     jax, jnp, _ = tools
     ends = jnp.cumsum(weights)
     drawn = jnp.searchsorted(ends, jax.random.uniform(key, (batch,)) * ends[-1], side="right")
@@ -148,7 +150,7 @@ def batch_counts(tools: Gradients, key: Any, weights: Any, batch: int) -> Any:
 def draw_atoms(
     atoms: Atoms, probabilities: NDArray[np.float32], rows: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Rows of a mixture, equally many from each product distribution, up to one."""
+    """Rows of a mixture; each product distribution has the same number of rows, or one more."""
     mixtures = probabilities.shape[1]
     order = np.concatenate(
         [np.arange(rows - rows % mixtures) % mixtures, rng.permutation(mixtures)]

@@ -36,5 +36,5 @@ def gradients(name: str) -> Gradients:
 def graphical_models(name: str) -> Any:
     """The package mbi, for a projector."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns of single precision, which we do not use
+        warnings.simplefilter("ignore")  # mbi warns of single precision, which is not used here
         return require("mbi", what=f"The projector {name!r}", extra="baselines")

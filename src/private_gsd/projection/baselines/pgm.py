@@ -1,9 +1,10 @@
 """PGM: a graphical model of the measured marginals, estimated and sampled by the package mbi.
 
-After McKenna et al. (2019). With the adaptive mechanism, which selects by the exponential
-mechanism, it is the paper's PGM+EM. PGM serves marginals of discrete columns, and of numeric
-columns by ranges or trees, which it discretises at their cut points. It cannot serve prefixes,
-halfspaces, conditions in SQL or Python functions. Measurements are weighted by their noise.
+The method is that of McKenna et al. (2019). With the adaptive mechanism, which selects by the
+exponential mechanism, it is the paper's PGM+EM. PGM serves marginals of discrete columns, and of
+numeric columns by ranges or trees, which it discretises at their cut points. It cannot serve
+prefixes, halfspaces, conditions in SQL or Python functions. Measurements are weighted by their
+noise.
 
 The tables of the model are over the cliques of a junction tree, and grow exponentially where many
 marginals overlap. A model of more than ``cells`` cells is refused before any budget is spent, and
@@ -58,7 +59,7 @@ class CellSums:
         self._sizes = sizes
 
     def __call__(self, factor: Any) -> Any:
-        """The cells."""
+        """The counts of the cells."""
         table = factor.datavector(flatten=False)
         for axis, (cells, size) in enumerate(zip(self._cells, self._sizes, strict=True)):
             first = self._jnp.moveaxis(table, axis, 0)
@@ -74,11 +75,13 @@ class CellSums:
 
 @dataclass(frozen=True, kw_only=True)
 class PGM(Projector):
-    """The projector "pgm".
+    """PGM: a graphical model of the measured marginals (projector ``"pgm"``).
+
+    It serves marginals, and needs the optional packages of ``private-gsd[baselines]``.
 
     Attributes:
         iterations: Number of iterations of mirror descent, rounded up to a multiple of 50.
-        cells: Largest number of cells of the model.
+        cells: Largest number of cells of the model; a larger model is refused.
     """
 
     iterations: int = 250
@@ -98,12 +101,12 @@ class PGM(Projector):
         return True
 
     def check(self, workload: Workload) -> None:
-        """Refuse all queries but marginals."""
+        """Refuse all queries except marginals."""
         graphical_models(self.name)
         require_served(self.name, workload, ("tables",))
 
     def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:
-        """Why the model would be too large; None if it is not."""
+        """Why the model would be too large; None if it would not."""
         mbi = graphical_models(self.name)
         tables = marginal_tables(workload)
         domain = _domain(mbi, Atoms.of(workload.schema, tables))
@@ -193,7 +196,7 @@ class PGM(Projector):
 
 
 def _domain(mbi: Any, atoms: Atoms) -> Any:
-    """The domain by the positions of columns: sets of names have no fixed order."""
+    """The domain, with the positions of columns as names: sets of strings have no fixed order."""
     return mbi.Domain(range(len(atoms.sizes)), atoms.sizes)
 
 
@@ -202,7 +205,7 @@ def _cliques(tables: list[MarginalTable]) -> list[tuple[int, ...]]:
 
 
 def _measurement(mbi: Any, atoms: Atoms, measurements: Measurements, table: MarginalTable) -> Any:
-    """One table of a marginal as a measurement of mbi."""
+    """The table of a marginal as a measurement of mbi."""
     counts = measurements.counts[table.query : table.query + table.size]
     scale = float(measurements.scales[table.group])
     clique = tuple(feature.position for feature in table.features)

@@ -1,8 +1,9 @@
 """Marginals of mixtures of products: every cell is a mean of products of probabilities.
 
-A table is a matrix product: the products of the cells of all features but one, times the cells of
-that feature. Where a workload has most pairs or triples, all tables are one product of two
-matrices. Where it has few, each feature has a matrix product of its own.
+A table is a matrix product. One factor holds the products of the cells of all features except one,
+and the other factor holds the cells of that feature. Where a workload has most pairs or triples,
+all tables are one product of two matrices. Where it has few, each feature has a matrix product of
+its own.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from private_gsd.errors import WorkloadError
 from private_gsd.projection.atoms import Atoms
 from private_gsd.workloads.layout import marginal_tables
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 # Largest number of products in memory; their gradients take a few times as much.
 LARGEST = 2**29
-# Cost of gathering a combination of cells, in multiplications of cells.
+# Cost of gathering a combination of cells; the unit is one multiplication of cells.
 TAKING = 30
 
 
@@ -148,7 +149,7 @@ class _Blocks:
             self._numbers[number] = sum(lengths), int(np.dot(lengths, sizes))
 
     def why_infeasible(self, mixtures: int) -> str | None:
-        """Why there would be too many products; None if there are not."""
+        """Why there would be too many products; None if there would not."""
         for number, (firsts, answers) in self._numbers.items():
             if firsts * mixtures + answers > LARGEST:
                 return (
@@ -166,7 +167,7 @@ class _Blocks:
 
 
 def too_many_products(workload: Workload, mixtures: int) -> str | None:
-    """Why a workload has too many marginals for so many product distributions, or None."""
+    """Why a workload has too many marginals for ``mixtures`` products; None if it has not."""
     tables = marginal_tables(workload)
     try:
         ProductQueries(Atoms.of(workload.schema, tables), tables, mixtures)

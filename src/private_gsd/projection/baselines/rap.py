@@ -1,7 +1,7 @@
 """RAP (RP in the one-shot setting): a mixture of product distributions with free probabilities.
 
-The softmax variant (Liu et al., 2021, after Aydöre et al., 2021), with the paper's update and
-hyperparameters. RAP serves marginals of discrete columns, and of numeric columns by ranges or
+This is the softmax variant (Liu et al., 2021, after Aydöre et al., 2021), with the paper's update
+and hyperparameters. RAP serves marginals of discrete columns, and of numeric columns by ranges or
 trees, which it discretises at their cut points. It cannot serve prefixes, halfspaces, conditions in
 SQL or Python functions. All queries have the same weight.
 """
@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RAP(MixtureProjector):
-    """The projector "rap"; its settings are those of ``MixtureProjector``."""
+    """RAP: a mixture of product distributions with free probabilities (projector ``"rap"``).
+
+    It serves marginals, and needs the optional packages of ``private-gsd[baselines]``.
+
+    Attributes:
+        mixtures: Number of product distributions, K in the paper.
+        batch: Number of queries in the batch of a step, B in the paper.
+        iterations: Number of pairs of steps, M in the paper.
+        learning_rate: Learning rate of Adam.
+    """
 
     @property
     def name(self) -> str:

@@ -1,10 +1,10 @@
 """RAP++: gradient descent over relaxed rows, while the sigmoids become sharper.
 
-After Vietri et al. (2022), Algorithm 4 of the paper: inverse temperatures double from 2 to 2,048,
-and at each one Adam descends the gradient of the squared errors until its norm is small. RAP++
-serves marginals of mixed columns, prefixes and halfspaces. It cannot serve conditions in SQL or
-Python functions. All queries have the same weight. The paper's table of hyperparameters has
-learning rates from 0.0005 to 0.01, of which each run uses one.
+The method is that of Vietri et al. (2022), Algorithm 4 of the paper. Inverse temperatures double
+from 2 to 2,048, and at each one Adam descends the gradient of the squared errors until its norm is
+small. RAP++ serves marginals of mixed columns, prefixes and halfspaces. It cannot serve conditions
+in SQL or Python functions. All queries have the same weight. The paper's table of hyperparameters
+has learning rates from 0.0005 to 0.01, of which each run uses one.
 """
 
 from __future__ import annotations
@@ -61,15 +61,19 @@ class MeasuredQueries(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RAPPlusPlus(Projector):
-    """The projector "rap++".
+    """RAP++: gradient descent over relaxed rows (projector ``"rap++"``).
+
+    It serves marginals, prefixes and halfspaces, and needs the optional packages of
+    ``private-gsd[baselines]``.
 
     Attributes:
-        points: Number of relaxed rows, N' in the paper; fewer where the table has fewer rows. A
-            larger table has several rows for each.
-        temperatures: Number of inverse temperatures, each twice the one before: 11 end at 2,048.
+        points: Number of relaxed rows, N' in the paper; at most the number of rows of the table. A
+            larger table has several rows for each relaxed row.
+        temperatures: Number of inverse temperatures. The first is 2, and each is twice the one
+            before: 11 of them end at 2,048.
         iterations: Largest number of steps at each temperature.
         learning_rate: Learning rate of Adam.
-        gradient: Norm of the gradient at which the next temperature begins.
+        gradient: The next temperature begins when the norm of the gradient is at most this.
     """
 
     points: int = 1000
@@ -92,7 +96,7 @@ class RAPPlusPlus(Projector):
         require_served(self.name, workload, SERVED)
 
     def why_infeasible(self, workload: Workload, share: float = 1.0) -> str | None:  # noqa: ARG002
-        """Why there would be too many queries; None if there are not."""
+        """Why there would be too many queries; None if there would not."""
         return too_many_queries(workload, self.points)
 
     def project(
@@ -105,7 +109,7 @@ class RAPPlusPlus(Projector):
         threads: int | None = None,  # noqa: ARG002
         progress: Progress = ignore,
     ) -> Projection:
-        """Fit relaxed rows, from those of ``start`` or random ones; ``threads`` is not used."""
+        """Fit relaxed rows that begin as rows of ``start``, or random; ``threads`` is not used."""
         rows, seed = checked(measurements, rows, seed)
         self.check(measurements.workload)
         tools = gradients(self.name)
@@ -153,7 +157,7 @@ def compiled(
         tools: JAX and Optax.
         shape: The columns.
         learning_rate: The learning rate of Adam.
-        gradient: The norm of the gradient at which the steps end.
+        gradient: The steps end when the norm of the gradient is at most this.
     """
     jax, jnp, optax = tools
     optimizer = optax.adam(learning_rate)

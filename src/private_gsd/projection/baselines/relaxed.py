@@ -24,7 +24,7 @@ from private_gsd.projection.baselines.products import (
 )
 from private_gsd.schema import Discrete
 from private_gsd.workloads.layout import QueryLayout
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 # Logit of the value of a row that a relaxed row starts from.
 FIRST_LOGIT = 2.0
-# The number of queries is padded to a multiple of this, so that little is compiled again.
+# The number of queries is padded to a multiple of this, so that functions are rarely recompiled.
 PADDING = 16
 
 
@@ -97,7 +97,7 @@ class RelaxedRows(NamedTuple):
 
 
 def too_many_queries(workload: Workload, points: int) -> str | None:
-    """Why a workload has too many queries for so many relaxed rows; None if it has not."""
+    """Why a workload has too many queries for ``points`` relaxed rows; None if it has not."""
     layout = QueryLayout.of(workload.families)
     size = sum(len(each.category) for each in layout.conjunctions)
     size += sum(each.size for each in layout.halfspaces)
@@ -200,7 +200,7 @@ class Relaxation:
         return value, numbers, (thresholds - low) / (high - low)
 
     def begin(self, key: Any, points: int, table: Matrix | None) -> RelaxedRows:
-        """The first relaxed rows: random ones, or those of a table."""
+        """The first relaxed rows: random, or from the rows of a table."""
         jax, jnp, _ = self._tools
         keys = jax.random.split(key, 3)
         shape = (len(self._numeric), points)
@@ -231,7 +231,7 @@ class Relaxation:
         return relaxed_answers(self._tools, self.shape, self.layout, rows, sharpness)
 
     def round(self, rows: RelaxedRows, number: int, rng: np.random.Generator) -> Matrix:
-        """Rows of a table, equally many for each relaxed row, drawn by their probabilities."""
+        """Draw rows of a table by their probabilities, equally many for each relaxed row."""
         points = rows.numbers.shape[1]
         whole = np.arange(number - number % points) % points
         which = np.concatenate([whole, rng.permutation(points)])[:number]

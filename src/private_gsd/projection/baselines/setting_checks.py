@@ -6,8 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from private_gsd.errors import ProjectionError
-from private_gsd.projection.protocol import whole_number
-from private_gsd.workloads.checks import any_number
+from private_gsd.workloads.checks import any_number, whole
 
 MOST = 2**24
 # Largest learning rate; beyond it losses overflow.
@@ -19,7 +18,7 @@ def check_settings(projector: Any) -> None:
     for each in fields(projector):
         value = getattr(projector, each.name)
         if isinstance(each.default, int):
-            found: float = whole_number(each.name, value, 1, MOST)
+            found: float = whole(each.name, value, 1, MOST, ProjectionError)
         else:
             found = any_number(value)
             if not 0 < found <= LARGEST:

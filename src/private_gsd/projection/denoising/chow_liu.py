@@ -2,7 +2,7 @@
 
 Of all pairs of columns those with the largest mutual information are joined, as long as there is no
 cycle (Chow and Liu, 1968), and edges with little mutual information are left out. Rows drawn along
-the forest have the joint distribution of neighbouring columns, and what follows from it.
+the forest have the joint distribution of each pair of neighbouring columns.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from private_gsd.kernels.gibbs import ChowLiuForest
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,11 +50,11 @@ class SpanningTrees:
         return column
 
     def joins(self, pair: tuple[int, ...]) -> bool:
-        """Whether an edge would join two trees: it would not close a cycle."""
+        """Whether an edge would join two trees, and so not close a cycle."""
         return self._root(pair[0]) != self._root(pair[1])
 
     def add(self, pair: tuple[int, ...]) -> bool:
-        """Add an edge, unless it would close a cycle; whether it was added."""
+        """Add an edge, unless it would close a cycle; returns whether it was added."""
         if not self.joins(pair):
             return False
         self._parents[self._root(pair[0])] = self._root(pair[1])
@@ -111,7 +111,7 @@ def laid_out(columns: int, edges: Sequence[tuple[Edge, NDArray[np.float64]]]) ->
 
 
 def _counts(atoms: Atoms, sizes: NDArray[np.int64], left: int, right: int) -> NDArray[np.float64]:
-    """The number of rows with each two atoms of two columns."""
+    """The number of rows with each pair of atoms of two columns."""
     cells = atoms[:, left] * sizes[right] + atoms[:, right]
     found = np.bincount(cells, minlength=sizes[left] * sizes[right]).astype(np.float64)
     return found.reshape(sizes[left], sizes[right])
@@ -131,5 +131,5 @@ def _mutual_information(counts: NDArray[np.float64]) -> float:
 
 
 def _log_lifts(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The logarithms of the counts over those of independent columns."""
+    """The logarithms of the counts divided by the expected counts of independent columns."""
     return np.asarray(np.log((counts + PSEUDO_COUNT) / (_independent(counts) + PSEUDO_COUNT)))

@@ -5,7 +5,7 @@ replaced by their posterior means, estimated by a Gibbs sampler over tables (``g
 distribution is learned from the noisy answers themselves, whose variances are public:
 
 - Lower orders come first. Single columns are estimated from all pairs, and where there are triples,
-  their pairs are denoised before them. An order is not fitted to the noise of the next one.
+  their pairs are denoised before them. A lower order is not fitted to the noise of a higher one.
 - Each group has a variance component: the strength of its columns' dependence beyond the lower
   orders (``variance_components``). Where a group shows no dependence, hardly anything is fitted.
 - The rows of the prior distribution follow a Chow–Liu forest of the columns (``chow_liu``), which
@@ -64,19 +64,21 @@ LOWER_ORDER_STRENGTH = 20.0
 CHOW_LIU_ROUNDS = 2
 # Weight of the latent classes in the mean of both estimates of pairs.
 LATENT_CLASS_WEIGHT = 0.4
-# Rows of a sampled table for each standard deviation of the least noise, as a share; twice as many
-# for triples. Least and largest number of rows.
+# Rows of a sampled table = this / (smallest noise scale as a fraction of records); twice as many
+# for triples.
 ROWS_PER_SCALE = 8
+# Least and largest number of rows of a sampled table.
 ROWS = 1000, 8000
-# Least variance of a target, in rows of a sampled table; below it the sampler would not move.
+# Least variance of a target, in rows of a sampled table; with a smaller one the sampler would not
+# move.
 LEAST_VARIANCE = 0.5
 
 
 class Denoising:
     """One denoising of measurements.
 
-    Only marginals are denoised, without the schema's rules: the search takes care of other queries
-    and of the rules.
+    Only marginals are denoised, and without the schema's rules. The search fits the other queries
+    and keeps the rules.
 
     Args:
         measured: The noisy answers.
@@ -106,7 +108,7 @@ class Denoising:
         threads: int,
         watch: Watch,
     ) -> Denoising | None:
-        """A denoising, if there are marginals with noise that a table of so many rows can fit."""
+        """A denoising; None without marginals, or if ``rows`` rows cannot resolve the noise."""
         if not has_marginals(measured.workload) or config.generations == 0:
             return None
         if median_noise(marginals_alone(measured)) * min(rows, ROWS[1]) < 1:
@@ -154,14 +156,14 @@ class Denoising:
         return self._with_answers(answers[: measured.workload.size])
 
     def values(self, rows: int) -> NDArray[np.float64] | None:
-        """A table of so many rows from the current state; None if there is none yet."""
+        """A table of ``rows`` rows from the sampled tables; None if there are none yet."""
         if self._sampler is None or not self._sampler.states:
             return None
         made = np.concatenate([state.values for state in self._sampler.states])
         return np.resize(made, (rows, made.shape[1]))
 
     def _sample(self, targets: Measurements) -> GibbsSampler:
-        """Sample tables that answer about like the targets, with the current forest."""
+        """Sample tables whose answers are close to the targets, with the current forest."""
         tables = complete_tables(targets.workload)
         learned = np.zeros(len(targets.workload.schema), dtype=np.bool_)
         for table in tables:
@@ -208,14 +210,14 @@ def sampled_rows(noise: float, order: int) -> int:
     """The number of rows of a sampled table.
 
     Args:
-        noise: The least noise on an answer, as a share of the rows.
+        noise: The smallest noise scale of an answer, as a fraction of the records.
         order: The largest number of columns of a marginal.
     """
     return int(np.clip(ROWS_PER_SCALE * max(order - 1, 1) / noise, *ROWS))
 
 
 def median_noise(measured: Measurements) -> float:
-    """The median noise on an answer, as a share of the rows."""
+    """The median noise scale of an answer, as a fraction of the records."""
     return float(np.median(measured.scales)) / measured.n_records
 
 

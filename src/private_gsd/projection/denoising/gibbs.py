@@ -1,8 +1,9 @@
 """Gibbs sampler: chains of tables, whose mean answers are the posterior means of the answers.
 
-The probability of a table is that of its rows, times exp(-χ² / 2), where χ² is the sum of squared
-residuals over their variances. The rows are drawn from the table's own columns, independently
-(dependence must come from the answers) or along a Chow–Liu forest of columns.
+The probability of a table is the prior probability of its rows, times exp(-χ² / 2), where χ² is the
+sum of squared residuals divided by their variances. The prior distribution of a row has the
+distributions of the table's own columns. Columns are independent in it (all dependence must then
+come from the answers), or they follow a Chow–Liu forest.
 """
 
 from __future__ import annotations
@@ -32,22 +33,22 @@ if TYPE_CHECKING:
     Shares = NDArray[np.float64]
     Matrix = NDArray[np.float64]
 
-# Number of chains, whatever the number of threads.
+# Number of chains; the number of threads does not change it.
 CHAINS = 2
 # Number of burn-in sweeps, from random tables and from tables of an earlier sampler.
 BURN_IN = 15
 WARM_BURN_IN = 5
-# Number of sweeps of each chain that the means are taken of.
+# Number of sweeps of each chain after burn-in; the means are taken over them.
 SAMPLES = 10
 # Pseudo-count of an atom in the distribution of its column.
 PSEUDO_COUNT = 0.5
-# Least number of uniform random rows that prior distributions are estimated from.
+# Least number of uniform random rows from which the distributions of atoms are estimated.
 UNIFORM_ROWS = 10_000
 ORDERS = 2**62 + 2**40  # streams of random numbers for the order of the rows
 
 
 class GibbsSampler:
-    """Chains of tables that answer about as was measured.
+    """Chains of tables whose answers are close to the measured ones.
 
     Args:
         measured: The targets; their scales are the tolerances.
@@ -152,7 +153,7 @@ class GibbsSampler:
         return np.asarray(counts.finish() / len(values))
 
     def chow_liu_forest(self) -> ChowLiuForest:
-        """The Chow–Liu forest of the tables that the means are taken of."""
+        """The Chow–Liu forest of the sampled tables."""
         atoms = np.concatenate([state.atoms for state in self._samples])
         sizes = np.diff(self._columns.starts)
         return chow_liu_forest(atoms, sizes, np.flatnonzero(self._learned).tolist())

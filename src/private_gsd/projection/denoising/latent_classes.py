@@ -4,9 +4,9 @@ Within a class the columns are independent. The table of two columns is then
 
     Σ_k p_k θ_k[a] θ_k[b]
 
-with the probabilities p of the classes and the probabilities θ of the columns' atoms. What many
-pairs have in common, such as columns that are empty for the same people, becomes a class, even
-where no single pair shows it. p and θ minimise
+with the probabilities p of the classes and the probabilities θ of the columns' atoms. A pattern
+that many pairs share (such as columns that are null in the same rows) becomes a class, even if it
+is below the noise in each single pair. p and θ minimise
 
     Σ (answer - noisy answer)² / 2σ²  +  PRIOR_STRENGTH · Σ_k p_k Σ_c KL(θ_kc ‖ prior mean of c)
 
@@ -22,7 +22,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from private_gsd.projection.atoms import Atoms
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 # Number of latent classes.
 CLASSES = 12
-# Prior strength, in rows, of a class that is like all rows.
+# Prior strength, in rows, with which the distributions in a class are drawn to the prior means.
 PRIOR_STRENGTH = 40.0
 # Number of random starts, and of steps from each.
 FITS = 4
@@ -63,7 +63,7 @@ class LatentClasses:
 
     Args:
         measured: The noisy answers.
-        tables: The pairs among them.
+        tables: The tables of pairs of columns among the answers.
         columns: The estimated distribution of each feature.
     """
 
@@ -102,7 +102,7 @@ class LatentClasses:
             watch: The watch that reports progress.
         """
         total = np.zeros_like(self.noisy)
-        # Several threads take ten times as long for such small products on a busy machine.
+        # On a busy machine, several threads take ten times as long for such small products.
         with threadpool_limits(1, "blas"):
             for fit in range(FITS):
                 rng = np.random.default_rng([seed, fit])
@@ -146,9 +146,9 @@ class LatentClasses:
         logs = np.log(probabilities / self.prior_means)
         divergence = (probabilities * logs).sum(axis=1)
         loss = float((self.weights * excess**2).sum() + PRIOR_STRENGTH * shares @ divergence)
-        pull = 2 * seen @ (self.weights * excess)
-        by_atom = shares[:, None] * (2 * cells.spread(pull) + PRIOR_STRENGTH * (logs + 1))
-        by_share = (pull * seen).sum(axis=1) + PRIOR_STRENGTH * divergence
+        by_cell = 2 * seen @ (self.weights * excess)
+        by_atom = shares[:, None] * (2 * cells.spread(by_cell) + PRIOR_STRENGTH * (logs + 1))
+        by_share = (by_cell * seen).sum(axis=1) + PRIOR_STRENGTH * divergence
         gradient = np.empty_like(point)
         gradient[:, :-1] = probabilities * (
             by_atom - cells.repeated(cells.column_sums(probabilities * by_atom))
@@ -158,7 +158,7 @@ class LatentClasses:
 
 
 class FeatureCells:
-    """The cells of features and the atoms of columns, each in one row of numbers.
+    """The cells of all features and the atoms of all columns, numbered consecutively.
 
     Args:
         schema: The schema.
@@ -167,7 +167,7 @@ class FeatureCells:
     Attributes:
         atoms: The number of atoms of all columns.
         cells: The number of cells of all features.
-        of: The cells of each feature.
+        of: For each feature, the slice of its cells.
         sums: For each atom and cell, 1 if the atom is in the cell, else 0.
     """
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Shares = NDArray[np.float64]
     Features = tuple[Feature, ...]
 
-# Largest absolute value of shares, and of scales as shares.
+# Largest absolute value of shares; also of scales divided by the number of records.
 LARGEST_SHARE = 1e6
 
 
@@ -86,7 +86,7 @@ def cell_variance(measured: Measurements, table: MarginalTable) -> float:
 def summed_to(
     measured: Measurements, tables: Sequence[MarginalTable], order: int, answers: Shares
 ) -> Measurements:
-    """Tables of a lower order, each the mean of all sums to it, weighted by inverse variances.
+    """Tables of a lower order: means of sums of the given tables, weighted by inverse variances.
 
     Args:
         measured: The measurements; their scales give the variances.
@@ -122,7 +122,7 @@ def product(columns: Sequence[Shares]) -> Shares:
 def _sums(
     table: MarginalTable, answers: Shares, order: int
 ) -> Iterator[tuple[Features, Shares, float]]:
-    """The sums of a table to fewer columns, and the number of cells that each sum is of."""
+    """The sums of a table to fewer columns, and the number of cells in each sum."""
     everything = range(len(table.features))
     for places in itertools.combinations(everything, min(order, len(table.features))):
         rest = tuple(place for place in everything if place not in places)

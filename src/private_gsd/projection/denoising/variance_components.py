@@ -2,8 +2,8 @@
 
 The excess of a table over its prior mean has two sources: noise, whose variance is known, and the
 dependence of its columns. The dependence of a cell has the variance τ times the cell's prior mean,
-where τ is the variance component of the group. All groups have one prior distribution of τ, which
-is estimated from all of them.
+where τ is the variance component of the group. The prior distribution of τ is the same for all
+groups, and is estimated from all of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 COMPONENTS = np.geomspace(1e-6, 3, 40)
 # Prior strength, in rows, of the independence of columns, where no component is estimated.
 PRIOR_STRENGTH = 200.0
-# Least component of a group: this factor times the noise as a share, up to a bound.
+# Least component of a group: this factor times the noise scale as a fraction of the records, and at
+# most a bound.
 LEAST_PER_NOISE = 0.25
 LEAST_BOUND = 1 / 60
 # Iterations of the estimate of the components' prior distribution, and the kernel that blurs it.
@@ -46,7 +47,7 @@ def with_component_scales(
     prior_means: Sequence[Shares],
     order: int,
 ) -> Measurements:
-    """Prior means plus excess as answers, with scales by the variance components of the groups.
+    """Prior means plus excess as answers, with scales from the variance components of the groups.
 
     Args:
         measured: The noisy answers.
@@ -83,7 +84,7 @@ def posterior_means(
 
     Args:
         measured: The noisy answers.
-        tables: The tables of pairs of columns among them.
+        tables: The tables of pairs of columns among the answers.
         prior_means: The prior mean of each table.
     """
     prior_means = [np.maximum(each, LEAST_MEAN) for each in prior_means]
@@ -121,8 +122,8 @@ def variance_components(likelihoods: NDArray[np.float64], order: int) -> NDArray
 
     The prior distribution of the components is estimated from all groups, without a parametric
     form. The component of a group is its posterior mean, and for orders above 2 its posterior
-    geometric mean: noise can hide all dependence of triples, and the arithmetic mean over a flat
-    posterior is that of the largest component.
+    geometric mean: noise can hide all dependence of triples, and the arithmetic mean of a flat
+    posterior is determined by the largest components.
     """
     prior = np.full(len(COMPONENTS), 1 / len(COMPONENTS))
     posterior = likelihoods

@@ -1,4 +1,4 @@
-"""The genetic search for a synthetic table that answers as was measured."""
+"""The genetic search for a synthetic table whose answers match the measurements."""
 
 from private_gsd.projection.genetic.config import GeneticSearch
 from private_gsd.projection.genetic.evolve import Evolution, evolve, prepare

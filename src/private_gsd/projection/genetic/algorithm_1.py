@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from private_gsd.projection.objective import Objective
     from private_gsd.projection.watch import Reason, Watch
 
-# Most values of all elites: an elite takes 24 bytes a value, and a position must fit 31 bits.
+# Most values of all elites: an elite takes 24 bytes per value, and a position must fit 31 bits.
 MOST_CELLS = 2**30
 
 _GENERATIONS = 2**61  # the stream of random numbers of all generations
@@ -65,10 +65,10 @@ class Algorithm1(Search):
             yield self._objective.random_table(self._rows, self._seed, elite)
 
     def begin(self, tables: Iterable[NDArray[np.float64]]) -> tuple[State, Elites]:
-        """The first elites: the best table itself, and the others as edits of it.
+        """The first elites: the best table in full, and the others as edits of the best table.
 
         Args:
-            tables: The tables of the first elites; a single table stands for all.
+            tables: The tables of the first elites; a single table is used for all elites.
         """
         size = self._config.elites
         kept = list(tables)
@@ -94,7 +94,7 @@ class Algorithm1(Search):
         self.step(state, elites, 0)
 
     def run(self, start: NDArray[np.float64] | None) -> Reason:
-        """Run generations until the loss stays."""
+        """Run generations until the loss converges."""
         state, elites = self.begin(self.first_tables() if start is None else [start])
         self.state, self.values = state, state.values
         size = self._config.mutations + self._config.crossovers

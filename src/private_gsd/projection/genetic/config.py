@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from private_gsd.errors import ProjectionError
 from private_gsd.projection.objective import Weights
-from private_gsd.projection.protocol import MOST_ROWS, Projection, Projector, whole_number
+from private_gsd.projection.protocol import MOST_ROWS, Projection, Projector
 from private_gsd.system.progress import Progress, ignore
-from private_gsd.workloads.checks import any_number
+from private_gsd.workloads.checks import any_number, whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +28,10 @@ PAPER_ONLY = {
 
 @dataclass(frozen=True, kw_only=True)
 class GeneticSearch(Projector):
-    """The genetic search. The default is fast; ``GeneticSearch.paper`` gives Algorithm 1.
+    """The genetic search: a projector that improves a table edit by edit.
+
+    The default algorithm is fast. ``GeneticSearch.paper`` gives Algorithm 1 of the paper, which has
+    settings of its own.
 
     >>> GeneticSearch(rows=500).algorithm
     'fast'
@@ -36,26 +39,28 @@ class GeneticSearch(Projector):
     2
 
     Attributes:
-        rows: Number of rows of the table, N' in the paper; None for as many as the caller asks.
-        weights: Weight of each query: the inverse of the variance of its noise, or 1.
-        algorithm: "fast" or "paper".
+        rows: Number of rows of the table, N' in the paper. If None, the caller of the search gives
+            the number.
+        weights: Weight of each query: "inverse-variance" for the inverse of the variance of its
+            noise, or "equal" for 1.
+        algorithm: "fast" for the coordinate search, or "paper" for Algorithm 1.
         generations: Largest number of generations. A generation of the fast search is a sweep
             over all values of the table.
-        tolerance: Relative fall of the loss below which the search stops: from one generation to
-            the next, or over ``window`` generations of Algorithm 1.
+        tolerance: The search stops when the loss falls by at most this fraction: from one
+            generation to the next, or over ``window`` generations of Algorithm 1.
         seconds: Time limit in seconds; None for no limit.
-        denoise: Whether the fast search fits denoised answers of marginals instead of the noisy
-            ones; see ``denoising``.
-        islands: Number of parts of the rows that the fast search first fits on their own, unless
-            it starts from a table. By default 1 for small tables, and a number that depends on
-            ``rows`` for others.
+        denoise: Whether the fast search fits denoised answers to marginals instead of the noisy
+            answers.
+        islands: Number of islands: parts of the table that the fast search first fits separately,
+            unless it starts from a given table. If None, 1 for small tables, and a number that
+            depends on ``rows`` for larger ones.
         mutations: Number of mutations in a generation of Algorithm 1, P_mut.
         crossovers: Number of crossovers in a generation of Algorithm 1, P_cross.
         elites: Number of tables that survive a generation of Algorithm 1, E.
         mutation_rate: Number of values that a mutation of Algorithm 1 changes.
         crossover_rate: Number of values that a crossover of Algorithm 1 changes.
-        window: Number of generations of Algorithm 1 over which the loss must fall; ``rows`` by
-            default.
+        window: Number of generations of Algorithm 1 over which ``tolerance`` applies; the number of
+            rows by default.
     """
 
     rows: int | None = None
@@ -159,14 +164,14 @@ class GeneticSearch(Projector):
         generations: int = 200_000,
         **others: Any,
     ) -> GeneticSearch:
-        """Algorithm 1 of the paper, with its hyperparameters (its table of them) and its loss.
+        """Algorithm 1 of the paper, with the paper's hyperparameters and loss.
 
         Args:
             rows: Number of rows, N'.
             mutations: Number of mutations in a generation, P_mut.
             crossovers: Number of crossovers in a generation, P_cross.
             generations: Largest number of generations, G.
-            others: Other attributes.
+            others: Other settings of ``GeneticSearch``.
         """
         return cls(
             algorithm="paper",
@@ -178,13 +183,14 @@ class GeneticSearch(Projector):
         )
 
     def rows_of(self, wanted: int | None) -> int:
-        """The number of rows of a table: that of the settings, or else what the caller asks for.
+        """The number of rows of a table, from the settings or from the caller.
 
         Args:
-            wanted: The number that the caller asks for; 2,000 where neither gives one.
+            wanted: The number that the caller gives. The default is 2,000 rows if neither the
+                settings nor the caller give a number.
         """
         if wanted is not None:
-            wanted = whole_number("rows", wanted, 1, MOST_ROWS)
+            wanted = whole("rows", wanted, 1, MOST_ROWS, ProjectionError)
             if self.rows is not None and self.rows != wanted:
                 raise ProjectionError(
                     f"the genetic search is set to {self.rows:,} rows, and {wanted:,} rows are "
@@ -192,15 +198,16 @@ class GeneticSearch(Projector):
                 )
         rows = self.rows or wanted or DEFAULT_ROWS
         if self.islands is not None:
-            whole_number("islands", self.islands, 1, rows)
+            whole("islands", self.islands, 1, rows, ProjectionError)
         return rows
 
     def settled(self, before: float, after: float) -> bool:
-        """Whether a loss has fallen by so little that the search may end."""
+        """Whether the loss fell by at most the tolerance, so that the search may end."""
         return before - after <= self.tolerance * before
 
     def _check_whole(self, name: str, low: int, high: int) -> None:
-        object.__setattr__(self, name, whole_number(name, getattr(self, name), low, high))
+        number = whole(name, getattr(self, name), low, high, ProjectionError)
+        object.__setattr__(self, name, number)
 
     def _check_number(self, name: str, high: float, words: str) -> None:
         value = getattr(self, name)

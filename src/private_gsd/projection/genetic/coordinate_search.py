@@ -2,8 +2,9 @@
 
 Large tables begin as islands: parts of the rows that each fit the answers on their own, in parallel
 on threads. The whole table is then swept block by block: threads mark the values that have a better
-alternative, and one thread replaces these one after the other. The result does not depend on the
-number of threads. Where the fit is worse than the noise explains, rows exchange values at the end.
+alternative, and one thread replaces the marked values one after the other. The result does not
+depend on the number of threads. Where the fit is worse than the noise explains, rows exchange
+values at the end.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from private_gsd.kernels.coordinate_search import sweep, sweep_parallel
-from private_gsd.kernels.exchanges import relink, swap
+from private_gsd.kernels.exchanges import change_linked_columns, swap
 from private_gsd.kernels.streams import permute
 from private_gsd.projection.genetic.search import Search
 from private_gsd.projection.watch import REPORT_SECONDS, Slices
@@ -76,14 +77,14 @@ class CoordinateSearch(Search):
         self._block = -(-rows // BLOCKS)  # rows that are marked before any is changed
 
     def prepare(self, state: State) -> None:
-        """Compile the kernels, or load them from the cache: each is called for no rows."""
+        """Compile the kernels, or load them from the cache: each is called with no rows."""
         problem, workspace = self._objective.problem, self._workspaces[0]
         no_rows = np.zeros(0, dtype=np.int64)
         permute(self._seed, 0, ORDERS, no_rows)
         sweep(problem, state, no_rows, self._seed, 0, workspace)
         swap(problem, state, no_rows, 0, self._seed, 0, 0, workspace)
         if self._objective.ruled:
-            relink(problem, state, no_rows, 0, self._seed, 0, 0, workspace)
+            change_linked_columns(problem, state, no_rows, 0, self._seed, 0, 0, workspace)
         if not self._serial:
             self._sweep_parallel(state, no_rows, None)
 
@@ -136,7 +137,9 @@ class CoordinateSearch(Search):
                     scored = sweep(problem, state, order[piece], seed, generation, workspace)[2]
                     edits[island] += scored
                 if self._objective.ruled:
-                    relink(problem, state, order, 0, seed, generation, LINKS, workspace)
+                    change_linked_columns(
+                        problem, state, order, 0, seed, generation, LINKS, workspace
+                    )
                 loss = self._objective.loss(state)
                 if self._config.settled(before, loss):
                     break
@@ -159,7 +162,7 @@ class CoordinateSearch(Search):
         return counts
 
     def _converge(self, state: State, loss: float) -> tuple[Reason, float]:
-        """Sweep until the loss stays."""
+        """Sweep until the loss converges."""
         while self.generation < self._config.generations:
             before = loss
             loss = self._sweep(state)
@@ -170,7 +173,7 @@ class CoordinateSearch(Search):
     def _sweep(self, state: State) -> float:
         """Try to improve every value once; returns the loss."""
         order = self._order(state)
-        # Calls end where blocks end, or the blocks would depend on how long calls take.
+        # Calls end where blocks end; otherwise the blocks would depend on the time that calls take.
         unit = 1 if self._serial else self._block
         problem, workspace = self._objective.problem, self._workspaces[0]
         with ThreadPoolExecutor(max(1, self._threads - 1)) as pool:
@@ -184,13 +187,13 @@ class CoordinateSearch(Search):
         if self._objective.ruled:
             for piece in Slices().of(len(order)):
                 turn = order[piece], piece.start, self._seed, self.generation
-                self._count(relink(problem, state, *turn, LINKS, workspace)[2])
+                self._count(change_linked_columns(problem, state, *turn, LINKS, workspace)[2])
         return self._end(state)
 
     def _sweep_parallel(
         self, state: State, rows: NDArray[np.int64], pool: ThreadPoolExecutor | None
     ) -> int:
-        """Sweep rows on all threads, or without a pool on this one; returns the edits scored."""
+        """Sweep rows on all threads, or on this thread without a pool; returns the edits scored."""
         block = self._block
         marks = np.zeros((block, len(self._objective.schema)), dtype=np.bool_)
         counters = np.zeros(1 + -(-len(rows) // block), dtype=np.int64)
@@ -216,12 +219,12 @@ class CoordinateSearch(Search):
             others = [pool.submit(work, thread) for thread in range(1, threads)] if pool else []
             edits = work(0)
         except BaseException:
-            counters[0] = RELEASED  # or the other threads would wait at the barrier for ever
+            counters[0] = RELEASED  # otherwise the other threads would wait at the barrier forever
             raise
         return edits + sum(other.result() for other in others)
 
     def _exchange(self, state: State) -> float:
-        """Let rows exchange values with others, one try a column in each turn; returns the loss."""
+        """Let rows exchange values, with one try per column in each turn; returns the loss."""
         tries = len(self._objective.schema)
         order = self._order(state)[:SWAP_ROWS]
         turns = np.tile(order, -(-SWAP_TRIES // (tries * len(order))))
@@ -237,7 +240,7 @@ class CoordinateSearch(Search):
         self._watch.report(self.generation)
 
     def _end(self, state: State) -> float:
-        """End a generation; returns the loss, computed anew, so that no rounding adds up."""
+        """End a generation; returns the loss, recomputed so that rounding errors do not add up."""
         loss = self._objective.loss(state)
         self.generation += 1
         self._watch.record(self.generation, loss)

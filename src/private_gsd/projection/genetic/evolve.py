@@ -1,4 +1,4 @@
-"""Evolving: a genetic search for a table that answers as was measured."""
+"""Evolving: a genetic search for a table whose answers match the measurements."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from private_gsd.projection.genetic.config import GeneticSearch
 from private_gsd.projection.genetic.coordinate_search import CoordinateSearch
 from private_gsd.projection.genetic.function_search import FunctionSearch
 from private_gsd.projection.objective import Objective
-from private_gsd.projection.protocol import whole_number
 from private_gsd.projection.watch import Reason, SearchState, Stopped, Watch
 from private_gsd.schema import Real
 from private_gsd.system.progress import Progress, ignore
+from private_gsd.workloads.checks import whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,8 @@ class Evolution:
         schema: The public schema.
         matrix: The synthetic table, encoded.
         loss: The weighted sum of squared differences between noisy and synthetic answers, with
-            noisy shares clipped at a million. A search for denoised answers does not minimise it.
+            noisy shares clipped at a million. A search that fits denoised answers minimises another
+            loss.
         reason: The reason why the search stopped.
         generations: The number of generations.
         edits: The number of edits scored.
@@ -79,9 +80,9 @@ def evolve(
     fixed: Sequence[str] = (),
     movable: int | None = None,
 ) -> Evolution:
-    """Search for a table that answers as was measured.
+    """Search for a table whose answers match the measurements.
 
-    The same measurements, settings and seed give the same table, whatever the number of threads.
+    The same measurements, settings and seed give the same table, for any number of threads.
     An interruption from the keyboard ends the search, and the best table so far is returned.
 
     Args:
@@ -89,13 +90,13 @@ def evolve(
         config: The settings of the search; see ``GeneticSearch``.
         rows: The number of rows of the table, where ``config.rows`` is None; 2,000 by default.
         seed: The seed of the search; privacy does not depend on it.
-        start: An encoded table of as many rows to start from; a random table by default. The loss
+        start: An encoded table of ``rows`` rows to start from; a random table by default. The loss
             of the result is never above the loss of this table.
         threads: The number of threads; all cores by default.
         progress: Called with the progress, about ten times a second and after every generation of
             the fast search; if it returns true, the search stops.
         fixed: Names of columns of ``start`` that stay as they are.
-        movable: The number of rows of ``start`` that may change, the first ones; all by default.
+        movable: The first ``movable`` rows of ``start`` may change; all rows by default.
     """
     config = GeneticSearch() if config is None else config
     if not isinstance(measurements, Measurements):
@@ -103,11 +104,11 @@ def evolve(
     if not isinstance(config, GeneticSearch):
         raise ProjectionError(f"config must be a GeneticSearch, not {type(config).__name__}")
     rows = config.rows_of(rows)
-    seed = whole_number("seed", seed, 0, 2**63 - 1)
+    seed = whole("seed", seed, 0, 2**63 - 1, ProjectionError)
     cores = len(os.sched_getaffinity(0))
-    threads = cores if threads is None else whole_number("threads", threads, 1, 1024)
+    threads = cores if threads is None else whole("threads", threads, 1, 1024, ProjectionError)
     if movable is not None:
-        movable = whole_number("movable", movable, 1, rows)
+        movable = whole("movable", movable, 1, rows, ProjectionError)
     objective = Objective(measurements, config.weights, fixed, movable)
     _check_fixed([*fixed, *([] if movable is None else [""])], objective, start, config)
     if start is not None:

@@ -1,4 +1,4 @@
-"""Function search: edits are scored in batches, with one call of each Python function a batch.
+"""Function search: edits are scored in batches, with one call of each Python function per batch.
 
 Values are tried for one column of many rows at once: every category, or values of other rows
 (crossover) and random values (mutation). The best edit of each row is then made in turn, if it
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 # Most rows of a batch.
 BATCH_ROWS = 256
-# Number of random candidates for a numeric column, or one of more categories than this.
+# Number of random candidates for a numeric column, or for a column of more categories than that.
 DRAWN = 12
-# Share of the random candidates that are values of other rows.
+# Fraction of the random candidates that are values of other rows.
 CROSSOVER_SHARE = 0.5
 
 
@@ -58,7 +58,7 @@ class FunctionSearch(Search):
         self._commit(state, rows, 0, nothing[:, 0], met[:0], met)
 
     def run(self, start: NDArray[np.float64] | None) -> Reason:
-        """Try to improve every value once a generation, until the loss stays."""
+        """Try to improve every value once per generation, until the loss converges."""
         if start is None:
             start = self._objective.random_table(self._rows, self._seed)
         self.values = start

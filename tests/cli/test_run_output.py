@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.csv
 
 from private_gsd import Ledger, LedgerError, Release, datasets
-from private_gsd.cli.handover import guarantee
+from private_gsd.cli.run_output import guarantee
 from tests.cli.running import COMMAND, COMMON, NAMES, run
 
 
@@ -41,7 +41,7 @@ def test_what_was_half_made_is_silent_about_it() -> None:
     """As a zip file is, whose making was interrupted."""
     program = """
 import os, signal
-from private_gsd.cli.handover import orderly_end
+from private_gsd.cli.run_output import orderly_end
 
 class Half:
     def __init__(self):
@@ -70,7 +70,7 @@ def test_nohup_is_heeded() -> None:
     """A run that ignores SIGHUP from its start goes on, whenever the signal comes."""
     program = """
 import os, signal
-from private_gsd.cli.handover import orderly_end
+from private_gsd.cli.run_output import orderly_end
 
 for heeded in (False, True):
     signal.signal(signal.SIGHUP, signal.SIG_DFL if heeded else signal.SIG_IGN)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.mechanisms.rehearsal_worker import CASES
+from tests.mechanisms.precompilation_worker import CASES
 
 pytestmark = pytest.mark.worker("large")
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.worker("large")
 def test_all_kernels_are_there_before_anything_is_paid_for(name: str) -> None:
     """In a new process, for each kind of run that needs other kernels."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "tests.mechanisms.rehearsal_worker", name],
+        [sys.executable, "-W", "ignore", "-m", "tests.mechanisms.precompilation_worker", name],
         capture_output=True,
         text=True,
         check=False,

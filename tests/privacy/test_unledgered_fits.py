@@ -12,7 +12,7 @@ import pytest
 
 import private_gsd as gsd
 from private_gsd import datasets
-from private_gsd.privacy import uncounted
+from private_gsd.privacy import unledgered_fits
 from private_gsd.privacy.budget import RhoBudget, epsilon_of
 from private_gsd.privacy.ledger.ledger import Ledger
 
@@ -24,7 +24,7 @@ SMALL: dict[str, Any] = {"rows": 20, "threads": 1, "workload": "categorical:1"}
 @pytest.fixture(autouse=True)
 def _forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No fit of another test; and warnings as errors, also those that other tests ignore."""
-    monkeypatch.setattr(uncounted, "COUNTED", [])
+    monkeypatch.setattr(unledgered_fits, "FITS", [])
     with warnings.catch_warnings():
         warnings.simplefilter("error", gsd.UncountedWarning)
         yield
@@ -50,7 +50,7 @@ def test_a_cell_that_is_run_again_spends_again() -> None:
     said = float(words.split("epsilon = ")[1].split()[0])
     assert said == pytest.approx(epsilon_of(rho, delta, "gdp"), rel=1e-3)
     assert said >= epsilon_of(rho, delta, "gdp")
-    assert warned[0].filename.endswith("test_uncounted.py")
+    assert warned[0].filename.endswith("test_unledgered_fits.py")
 
 
 def test_as_an_error_it_comes_before_anything_is_paid(tmp_path: Path) -> None:

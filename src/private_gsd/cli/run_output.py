@@ -1,4 +1,4 @@
-"""The end of a run on the command line: the table handed over, or what is said of trouble."""
+"""Write the result of a run, or explain how to resume after a failure."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 @contextmanager
 def orderly_end() -> Iterator[None]:
-    """Say how to resume after trouble; Ctrl-C, SIGTERM and SIGHUP end a run in order."""
+    """Print how to resume after a failure; Ctrl-C, SIGTERM and SIGHUP end a run in order."""
 
     def end(number: int, _: object) -> None:
-        # What was being made is thrown away half made, and may complain; nobody need read that.
+        # Objects that are incomplete at this moment may raise errors when they are deleted. These
+        # errors are not printed.
         sys.unraisablehook = lambda _: None
         raise SystemExit(128 + number)
 
@@ -51,16 +52,16 @@ def orderly_end() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def hand_over(
+def write_result(
     release: Release, folder: Path | None, target: OutputFile | None, quiet: bool, as_json: bool
 ) -> None:
-    """Write the table where it was asked for, and say what was spent.
+    """Write the synthetic table to the output file, and print what was spent.
 
     Args:
-        release: The release, finished.
+        release: The finished release.
         folder: The release folder that was named; None for a temporary one.
-        target: The file for the synthetic table, if one was named.
-        quiet: Whether to print nothing but that the release is not private.
+        target: The output file of the synthetic table; None without one.
+        quiet: Whether to print only a warning if the release is not private.
         as_json: Whether to print one JSON document.
     """
     table = release.synthetic
@@ -91,13 +92,13 @@ def hand_over(
             console.out.print(escape(line), soft_wrap=True)
     if record["this_release_alone"] and not quiet:
         console.note(
-            "no ledger was given: nobody adds up what this and other releases of the same table "
-            "spend. 'private-gsd ledger create' makes one, for --ledger"
+            "no ledger was given: what this and other releases of the same table spend is not "
+            "added up. 'private-gsd ledger create' makes one, for --ledger"
         )
 
 
 def guarantee(record: dict[str, Any]) -> list[str]:
-    """What is guaranteed, or why nothing is; and what is spent, which is accounting."""
+    """The lines on what is guaranteed, or why nothing is, and on what was spent so far."""
     total, spent, dataset = record["total"], record["spent"], record["dataset"]
     if record["not_private_because"]:
         first = [f"NOT PRIVATE: {reason}" for reason in record["not_private_because"]]

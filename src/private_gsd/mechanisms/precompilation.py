@@ -1,7 +1,7 @@
-"""Rehearsal: what a run will need is loaded or compiled before anything is paid for.
+"""Precompilation: the kernels of a run are compiled or loaded before anything is paid for.
 
-Kernels are the same for all queries of a family. So one group of each family is taken, with made-up
-answers: neither the data nor its size is looked at.
+The kernels of a family are the same for all of its queries. So one group of each family is taken,
+with made-up answers. Neither the data nor its size is used.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from private_gsd.counting.exact import count
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.projection.domain import columns_of, random_table
-from private_gsd.workloads.starts import starts_of
+from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from private_gsd.workloads import Workload
 
 
-def rehearse(
+def precompile(
     mechanism: Mechanism,
     workload: Workload,
     prepare: Callable[[Measurements], object],
     beside: Workload | None = None,
 ) -> None:
-    """Prepare all searches of a run, and the counting between them.
+    """Prepare all projections of a run, and the counting between them.
 
     Args:
         mechanism: The mechanism.
         workload: The candidate queries.
-        prepare: Prepares a search for such measurements.
-        beside: Queries of what is known without being measured.
+        prepare: Prepares a projection of measurements of these families.
+        beside: The queries of knowledge beside the measurements.
     """
     few = one_of_each_family(workload)
     known = None if beside is None else one_of_each_family(beside)
-    for fitted in mechanism.fitted_together(few):
+    for fitted in mechanism.family_combinations(few):
         everything = fitted if known is None else fitted + known
         prepare(
             Measurements(
@@ -51,7 +51,7 @@ def rehearse(
                 private=False,
             )
         )
-    # Tables are counted as they come from a search, column by column, and as they begin.
+    # A projected table is counted in column order, an initial table in row order.
     columns = columns_of(few.schema, [np.empty(0)] * len(few.schema))
     table = random_table(columns, 2 * len(os.sched_getaffinity(0)), 0)
     for matrix in (table, np.asfortranarray(table)):

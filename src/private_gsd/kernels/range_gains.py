@@ -1,7 +1,8 @@
-"""Steps: gains of ranges of atoms, added to the scores of the atoms in one pass.
+"""Gains of ranges of atoms, added to the scores of the atoms in one pass.
 
-A range of atoms adds its gain at its first atom and takes the gain off after its last one. The
-running sum of the steps is the gain of each atom.
+Each range has one gain for all of its atoms. The gain is added to the step of the first atom of the
+range, and subtracted from the step after the last atom. The running sum of the steps is then the
+total gain of each atom.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from private_gsd.kernels.compiling import inlined
 
 @inlined
 def clear_steps(size, steps):  # type: ignore[no-untyped-def]
-    """Set the steps of a column with so many atoms to 0."""
+    """Set the steps of a column with ``size`` atoms to 0."""
     for atom in range(size + 1):
         steps[atom] = 0
 

@@ -1,12 +1,13 @@
-"""Uncounted: what fits without a shared ledger have spent on the same data, in this process.
+"""Unledgered fits: a warning if several fits of this process use the same data without a ledger.
 
-Each has its own guarantee; together they spend the sum, and no file adds it up. A notebook
-cell that is run again is such a fit. A second one on the same data warns, before it pays.
+Each of these fits has its own guarantee. Together they spend the sum of their budgets, and no
+ledger adds it up; running a notebook cell again is an example. The second fit of the same data
+warns before it pays.
 
-What is the same data is decided without a look at any row: the same path; the same object; or
-tables of which at least one is not a file, with the same columns in their schemas, for a frame that
-is made anew is another object. Two different tables in memory with the same columns are thus taken
-for one, which a warning may be.
+No row is read to decide whether two fits use the same data. Two files are the same data if their
+paths are the same. Two other tables, or a file and another table, are treated as the same data if
+they are the same object or their schemas have the same columns, since a frame that is built again
+is another object. A false alarm is acceptable because this only warns.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ if TYPE_CHECKING:
 
 
 class UncountedWarning(UserWarning):
-    """Several fits spend on the same data, and no ledger adds up what they spend."""
+    """Several fits use the same data, and no ledger adds up their budgets."""
 
 
 @dataclass(frozen=True)
-class Fit:
-    """What one fit spends, and on what.
+class UnledgeredFit:
+    """The data and the budget of one fit without a ledger.
 
     Attributes:
-        path: The path of the data, where the data is a file, a folder or a glob.
-        frame: Returns the data, where the data is an object that still exists.
+        path: The path of the data, if the data is a file, a folder or a glob.
+        frame: Returns the data, if the data is an object that still exists; else None.
         columns: The columns that are read.
         budget: The budget that is spent.
         neighbours: The neighbouring relation.
@@ -49,8 +50,10 @@ class Fit:
     neighbours: str
 
     @classmethod
-    def of(cls, data: Any, columns: Iterable[str], budget: RhoBudget, neighbours: str) -> Fit:
-        """A fit of some data: a path, or anything else."""
+    def of(
+        cls, data: Any, columns: Iterable[str], budget: RhoBudget, neighbours: str
+    ) -> UnledgeredFit:
+        """The fit of a path or of any other data."""
         path, frame = None, _nothing
         if isinstance(data, str | Path):
             path = str(Path(data).resolve())
@@ -61,29 +64,29 @@ class Fit:
                 frame = _nothing
         return cls(path, frame, frozenset(columns), budget, neighbours)
 
-    def is_of_the_same(self, other: Fit) -> bool:
-        """Whether both may be of the same data."""
+    def same_data(self, other: UnledgeredFit) -> bool:
+        """Whether both fits may use the same data."""
         if self.path is not None and other.path is not None:
             return self.path == other.path
         mine = self.frame()
         return self.columns == other.columns or (mine is not None and mine is other.frame())
 
 
-COUNTED: list[Fit] = []
+FITS: list[UnledgeredFit] = []
 
 
-def count(fit: Fit) -> None:
-    """Remember a fit that has paid."""
-    COUNTED.append(fit)
+def remember(fit: UnledgeredFit) -> None:
+    """Remember a fit that has been charged."""
+    FITS.append(fit)
 
 
-def warn_if_again(fit: Fit) -> None:
-    """Warn of a fit that is about to pay, if others of the same data have."""
-    fits = [fit, *(each for each in COUNTED if each.is_of_the_same(fit))]
+def warn_if_repeated(fit: UnledgeredFit) -> None:
+    """Warn before a fit is charged, if earlier fits used the same data."""
+    fits = [fit, *(each for each in FITS if each.same_data(fit))]
     if len(fits) == 1:
         return
     relations = {each.neighbours for each in fits}
-    # To replace a record is to remove one and add one: two steps, and four times the ρ.
+    # Replacing a record is two steps (remove one, add one), which costs four times the ρ.
     weight = {each: 4 if len(relations) > 1 and each == "add-remove" else 1 for each in relations}
     rho = units_to_rho(sum(each.budget.units * weight[each.neighbours] for each in fits))
     gaussian = all(each.budget.conversion == "gdp" for each in fits)

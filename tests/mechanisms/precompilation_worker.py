@@ -1,6 +1,6 @@
 """Fit a table in a new process, and print the kernels that were loaded after the first charge.
 
-Run as ``python -m tests.mechanisms.rehearsal_worker NAME``.
+Run as ``python -m tests.mechanisms.precompilation_worker NAME``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Starts: where things begin that lie one after the other in one array."""
+"""Offsets: the starts of parts that are stored one after the other in one array."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def starts_of(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where things of these sizes begin, one after the other; and where the last ends.
+    """The start of each part, given the sizes of all parts, and the end of the last part.
 
     >>> starts_of([2, 3]).tolist()
     [0, 2, 5]
