@@ -242,6 +242,7 @@ def test_sweeps_take_a_projector() -> None:
             "must be a number above 0 and at most 10, not nan",
         ),
         ("gem:learning_rate=x", "learning_rate must be a number above 0"),
+        (f"gem:learning_rate={10**400}", "learning_rate must be a number above 0"),
     ],
 )
 def test_names_and_settings_that_make_no_sense(spec: Any, message: str) -> None:

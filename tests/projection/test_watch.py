@@ -82,3 +82,10 @@ def test_slices_grow_while_calls_are_short() -> None:
     sizes = [piece.stop - piece.start for piece in Slices().of(10_000)]
     assert sizes[0] == 1
     assert max(sizes) > 100
+
+
+def test_an_interruption_after_the_last_check_is_why_it_ended() -> None:
+    watch = Watch()
+    assert watch.end_reason("converged") == "converged"
+    watch.interrupted = True
+    assert watch.end_reason("converged") == "interrupted"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.markup import escape
@@ -13,11 +13,10 @@ from rich.table import Table
 from private_gsd.cli import console, options
 from private_gsd.cli.options import DATA, OUTPUT, PRIVACY
 from private_gsd.cli.synthesizer_options import SynthesizerOptions, with_synthesizer_options
+from private_gsd.mechanisms.forecast import HEADERS, SHOWN
 
 if TYPE_CHECKING:
     from private_gsd.mechanisms.forecast import Forecast
-
-SHOWN = 12
 
 
 @with_synthesizer_options
@@ -95,22 +94,12 @@ def show(forecast: Forecast, every: bool) -> None:
     if forecast.selection_summary:
         say(f"{forecast.selection_summary}. Each group, if it is selected:")
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for header, side in (
-        *(("group", "left"), ("queries", "right"), ("rho", "right"), ("noise, rows", "right")),
-        *(("mean error", "right"), ("largest", "right")),
-    ):
-        table.add_column(header, justify=side, overflow="fold")  # type: ignore[arg-type]
-    # Groups with the most noise come first; among equals, those with the most queries.
-    ordered = sorted(forecast.groups, key=lambda group: (-group.noise, -group.queries))
+    for header in HEADERS:
+        side: Literal["left", "right"] = "left" if header == HEADERS[0] else "right"
+        table.add_column(header, justify=side, overflow="fold")
+    ordered = forecast.noisiest
     for group in ordered if every else ordered[:SHOWN]:
-        table.add_row(
-            escape(group.name),
-            f"{group.queries:,}",
-            f"{group.rho:.3g}",
-            f"{group.noise:,.4g}",
-            f"{group.error:.3%}",
-            f"{group.largest:.2%}",
-        )
+        table.add_row(*map(escape, group.texts()))
     console.out.print(table)
     if len(ordered) > SHOWN and not every:
         say(f"... and {len(ordered) - SHOWN:,} more (--all shows them)")

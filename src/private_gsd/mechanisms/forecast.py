@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from private_gsd.workloads import Neighbours, Workload
 
 
-# As many groups as a notebook shows.
+# What is shown of a group, and how many groups are.
+HEADERS = ("group", "queries", "rho", "noise, rows", "mean error", "largest")
 SHOWN = 12
 # The number of sweeps over the tables that the Gibbs sampler draws, about: two tables at a time, 15
 # or 25 sweeps, six or seven times, half of them over single columns alone.
@@ -81,6 +82,17 @@ class GroupForecast(NamedTuple):
     error: float
     largest: float
 
+    def texts(self) -> tuple[str, ...]:
+        """The figures in words, below ``HEADERS``."""
+        return (
+            self.name,
+            f"{self.queries:,}",
+            f"{self.rho:.3g}",
+            f"{self.noise:,.4g}",
+            f"{self.error:.3%}",
+            f"{self.largest:.2%}",
+        )
+
 
 @dataclass(frozen=True)
 class Forecast:
@@ -136,6 +148,11 @@ class Forecast:
             )
             for group, queries in enumerate(self.workload.group_sizes)
         ]
+
+    @property
+    def noisiest(self) -> list[GroupForecast]:
+        """The groups, the most noise first; among equals, those with the most queries."""
+        return sorted(self.groups, key=lambda group: (-group.noise, -group.queries))
 
     @property
     def projections(self) -> int:
@@ -196,23 +213,13 @@ class Forecast:
         return _base(self.workload) + self.rows * _row(self.workload)
 
     def _repr_html_(self) -> str:
-        worst = sorted(self.groups, key=lambda group: (-group.noise, -group.queries))[:SHOWN]
+        worst = self.noisiest[:SHOWN]
         return html_table(
             f"Plan: {self.workload.size:,} queries in {self.workload.num_groups:,} groups, "
             f"{self.mechanism.name}, epsilon = {self.budget.epsilon:.4g}; {len(worst)} groups "
             "with the most noise",
-            ("group", "queries", "rho", "noise, rows", "mean error", "largest"),
-            [
-                (
-                    group.name,
-                    f"{group.queries:,}",
-                    f"{group.rho:.3g}",
-                    f"{group.noise:,.4g}",
-                    f"{group.error:.3%}",
-                    f"{group.largest:.2%}",
-                )
-                for group in worst
-            ],
+            HEADERS,
+            [group.texts() for group in worst],
         )
 
     def document(self) -> dict[str, object]:

@@ -29,13 +29,18 @@ def whole(name: str, value: Any, low: int, high: int, error: type[GsdError] = Wo
 
 def fraction(name: str, value: Any, error: type[GsdError] = WorkloadError) -> float:
     """Check a number between 0 and 1, both excluded; any numeric type is accepted."""
-    try:
-        number = math.nan if isinstance(value, bool | str | bytes) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not 0 < number < 1:
+    found = any_number(value)
+    if not 0 < found < 1:
         raise error(f"{name} must be a number between 0 and 1, not {value!r:.80}")
-    return number
+    return found
+
+
+def any_number(value: Any) -> float:
+    """Convert a number of any type to a float; NaN for anything else."""
+    try:
+        return math.nan if isinstance(value, bool | str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def group_numbers(groups: Any, number: int) -> NDArray[np.int64]:

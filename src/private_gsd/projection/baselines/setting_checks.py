@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import fields
 from typing import Any
 
 from private_gsd.errors import ProjectionError
-from private_gsd.workloads.checks import whole
+from private_gsd.workloads.checks import any_number, whole
 
 MOST = 2**24
 # Largest learning rate; beyond it losses overflow.
@@ -19,15 +18,12 @@ def check_settings(projector: Any) -> None:
     for each in fields(projector):
         value = getattr(projector, each.name)
         if isinstance(each.default, int):
-            number: float = whole(each.name, value, 1, MOST, ProjectionError)
+            found: float = whole(each.name, value, 1, MOST, ProjectionError)
         else:
-            try:
-                number = math.nan if isinstance(value, bool | str | bytes) else float(value)
-            except (TypeError, ValueError):
-                number = math.nan
-            if not 0 < number <= LARGEST:
+            found = any_number(value)
+            if not 0 < found <= LARGEST:
                 raise ProjectionError(
                     f"{each.name} must be a number above 0 and at most {LARGEST:g}, not "
                     f"{value!r:.50}"
                 )
-        object.__setattr__(projector, each.name, number)
+        object.__setattr__(projector, each.name, found)

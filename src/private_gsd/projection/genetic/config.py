@@ -10,7 +10,7 @@ from private_gsd.errors import ProjectionError
 from private_gsd.projection.objective import Weights
 from private_gsd.projection.protocol import MOST_ROWS, Projection, Projector
 from private_gsd.system.progress import Progress, ignore
-from private_gsd.workloads.checks import whole
+from private_gsd.workloads.checks import any_number, whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -211,10 +211,7 @@ class GeneticSearch(Projector):
 
     def _check_number(self, name: str, high: float, words: str) -> None:
         value = getattr(self, name)
-        try:
-            number = math.nan if isinstance(value, bool | str | bytes) else float(value)
-        except (TypeError, ValueError, OverflowError):
-            number = math.nan
-        if not 0 <= number <= high:
+        found = any_number(value)
+        if not 0 <= found <= high:
             raise ProjectionError(f"{name} must be a number {words}, not {value!r}")
-        object.__setattr__(self, name, number)
+        object.__setattr__(self, name, found)
