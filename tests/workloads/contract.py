@@ -175,7 +175,7 @@ class FamilyContract(ABC):
         """As the search counts a table: by the kernels, or without one."""
         layout = QueryLayout.of(workload.families)
         assert layout.size == workload.size
-        assert layout.kinds
+        assert layout.forms
         groups = workload.num_groups
         measured = Measurements(
             workload, np.zeros(workload.size), np.ones(groups), ROWS, ("",) * groups, private=False

@@ -37,8 +37,8 @@ def test_queries_have_their_numbers_in_the_workload() -> None:
     assert [query for query, _ in layout.conditions] == [11, 12, 13]
     assert layout.size == workload.size == 20
     assert marginal_tables(workload) == layout.tables
-    assert len(layout.kinds) == 6
-    assert QueryLayout.of(OLD.families).kinds == {"functions"}
+    assert len(layout.forms) == 6
+    assert QueryLayout.of(OLD.families).forms == {"functions"}
 
 
 class Nothing(Functions):

@@ -130,9 +130,9 @@ def require_served(name: str, workload: Workload, served: tuple[str, ...]) -> No
         served: The queries of a ``QueryLayout`` that it serves; some of ``RELAXED``.
     """
     for family in workload.families:
-        kinds = QueryLayout.of([family]).kinds
-        if not kinds <= set(served):
-            others = "gsd or rap++" if kinds <= set(RELAXED) else "gsd"
+        forms = QueryLayout.of([family]).forms
+        if not forms <= set(served):
+            others = "gsd or rap++" if forms <= set(RELAXED) else "gsd"
             raise WorkloadError(
                 f"the projector {name!r} cannot serve {family.title} "
                 f"(such as {family.describe(0)}); it serves "

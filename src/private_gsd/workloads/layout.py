@@ -146,8 +146,8 @@ class QueryLayout:
         return layout
 
     @property
-    def kinds(self) -> frozenset[str]:
-        """The names of the attributes that have queries."""
+    def forms(self) -> frozenset[str]:
+        """The forms that queries have here: the names of the attributes that are not empty."""
         names = ("tables", "conjunctions", "halfspaces", "conditions", "sums", "functions")
         return frozenset(name for name in names if getattr(self, name))
 
