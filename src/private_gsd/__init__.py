@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from private_gsd.mechanisms import EndedEarlyWarning as EndedEarlyWarning
     from private_gsd.mechanisms import Layered as Layered
     from private_gsd.mechanisms import Mechanism as Mechanism
+    from private_gsd.mechanisms import NumbersFirst as NumbersFirst
     from private_gsd.mechanisms import OneShot as OneShot
     from private_gsd.mechanisms.forecast import Forecast as Forecast
     from private_gsd.privacy.accountant import LedgerAccountant as LedgerAccountant
@@ -99,7 +100,7 @@ _NAMES = {
         "measurements.knowledge": "Knowledge",
         "measurements.measurements": "Measurements measure",
         "mechanisms.forecast": "Forecast",
-        "mechanisms": "AIM MST Adaptive EndedEarlyWarning Layered Mechanism OneShot",
+        "mechanisms": "AIM MST Adaptive EndedEarlyWarning Layered Mechanism NumbersFirst OneShot",
         "privacy.accountant": "LedgerAccountant LocalAccountant",
         "privacy.allocation": "allocate",
         "privacy.budget": "Budget RhoBudget default_delta epsilon_of",

@@ -6,6 +6,7 @@ redacted, and which cannot be pickled, copied or converted to an array.
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import threading
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from private_gsd.workloads import Workload
 
 BATCH_ROWS = 65_536
+# The largest number of bytes of encoded rows that are kept in memory for another pass.
+KEPT_BYTES = 2**30
 
 
 class ExactCounts:
@@ -73,6 +76,7 @@ def exact_counts(
     on_invalid: OnInvalid = "error",
     threads: int | None = None,
     progress: Progress = ignore,
+    keep: KeptRows | None = None,
 ) -> ExactCounts:
     """Count the rows of a table for every query of a workload, in one pass.
 
@@ -83,6 +87,7 @@ def exact_counts(
         threads: The number of threads; as many as there are cores by default.
         progress: Called with "counting", the number of rows counted so far, and the number of rows
             of the table, where that is known without reading the table.
+        keep: Keeps the encoded rows for another pass; not on Spark.
     """
     source = data if isinstance(data, Source) and data.schema == workload.schema else None
     if source is None:
@@ -99,13 +104,113 @@ def exact_counts(
         if mine:
             with lock:
                 problems.merge(mine)
-        return None if problems else matrix
+        if problems:
+            return None
+        if keep is not None:
+            keep.add(matrix)
+        return matrix
 
     batches = source.batches(BATCH_ROWS)
     rows, counts = _count(workload, batches, encode, threads, source.rows, progress)
     if problems:
         raise problems.error(source.name)
     return ExactCounts(workload, rows, counts)
+
+
+class TableCounts:
+    """Exact counts of one sensitive table, for one workload after the other.
+
+    The encoded rows are kept in memory after the first pass, if they are at most ``KEPT_BYTES`` or
+    the table can be read only once. Other tables are read again for every workload.
+
+    Args:
+        source: The table, opened with its schema.
+        on_invalid: What to do with values outside the schema, see ``Encoder``.
+        threads: The number of threads; as many as there are cores by default.
+        progress: See ``exact_counts``.
+        again: Whether there may be more than one workload.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        again: bool,
+        on_invalid: OnInvalid = "error",
+        threads: int | None = None,
+        progress: Progress = ignore,
+    ) -> None:
+        self._source = source
+        self._on_invalid = on_invalid
+        self._threads = threads
+        self._progress = progress
+        self._again = again
+        self._rows: KeptRows | None = None
+        self._n_records: int | None = None
+
+    def __repr__(self) -> str:
+        return "<TableCounts: redacted>"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError("a sensitive table cannot be pickled, copied or written")
+
+    def __call__(self, workload: Workload) -> ExactCounts:
+        """Count the rows of the table for every query of a workload."""
+        rows = self._rows
+        if rows is not None and rows.complete:
+            number, counts = _count(workload, rows.matrices, _as_it_is, self._threads)
+            found = ExactCounts(workload, number, counts)
+            self._progress("counting", number, number)
+        else:
+            if self._again:
+                self._rows = KeptRows(math.inf if self._source.once else KEPT_BYTES)
+            found = exact_counts(
+                workload,
+                self._source,
+                on_invalid=self._on_invalid,
+                threads=self._threads,
+                progress=self._progress,
+                keep=self._rows,
+            )
+        if self._n_records not in (None, found.n_records):
+            raise SourceError(f"{self._source.name}: the table was changed while it was read")
+        self._n_records = found.n_records
+        return found
+
+
+class KeptRows:
+    """The encoded rows of a table, as long as they take no more memory than they may.
+
+    Args:
+        limit: The largest number of bytes.
+
+    Attributes:
+        matrices: The rows, in pieces; none if they take more memory.
+    """
+
+    def __init__(self, limit: float) -> None:
+        self.matrices: list[NDArray[np.float64]] = []
+        self._limit = limit
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def add(self, matrix: NDArray[np.float64]) -> None:
+        """Keep some rows."""
+        with self._lock:
+            self._bytes += matrix.nbytes
+            if self._bytes > self._limit:
+                self.matrices.clear()
+            else:
+                self.matrices.append(matrix)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all rows are here."""
+        return 0 < self._bytes <= self._limit
+
+
+def _as_it_is(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    return matrix
 
 
 def _count_on_spark(

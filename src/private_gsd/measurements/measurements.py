@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import json
 import operator
 import re
@@ -144,12 +145,22 @@ class Measurements:
         Args:
             groups: The number of groups.
         """
+        return self.select(np.arange(groups))
+
+    def select(self, groups: NDArray[np.int64]) -> Measurements:
+        """The measurements of some groups, which stay in order.
+
+        Args:
+            groups: The numbers of the groups, in ascending order.
+        """
+        chosen = np.zeros(self.workload.num_groups, dtype=np.bool_)
+        chosen[groups] = True
         return replace(
             self,
-            workload=self.workload.select(range(groups)),
-            counts=self.counts[: self.workload.offsets[groups]],
-            scales=self.scales[:groups],
-            charges=self.charges[:groups],
+            workload=self.workload.select(groups),
+            counts=self.counts[np.repeat(chosen, self.workload.group_sizes)],
+            scales=self.scales[chosen],
+            charges=tuple(itertools.compress(self.charges, chosen)),
         )
 
     def __repr__(self) -> str:

@@ -50,11 +50,19 @@ class Adaptive(Mechanism):
     selection_fraction: float = 0.5
 
     name: ClassVar[str] = "adaptive"
-    warm_start: ClassVar[bool] = True
-    selection_summary: ClassVar[str] = (
-        "{projections} epochs of {queries_per_epoch}, selected by their error with noise of "
-        "{noise:,.3g} rows"
-    )
+
+    @property
+    def warm_start(self) -> bool:
+        """Each epoch starts from the table of the one before."""
+        return True
+
+    @property
+    def selection_summary(self) -> str:
+        """How groups are selected."""
+        return (
+            "{projections} epochs of {queries_per_epoch}, selected by their error with noise of "
+            "{noise:,.3g} rows"
+        )
 
     def __post_init__(self) -> None:
         for name in ("epochs", "queries_per_epoch"):
@@ -164,7 +172,9 @@ def _feasible(task: Task, known: list[int], epoch: int) -> list[int]:
     left = [group for group in range(task.workload.num_groups) if group not in set(known)]
     if task.why_infeasible is None:
         return left
-    reasons = {group: task.why_infeasible([*sorted(known), group]) for group in left}
+    reasons = {
+        group: task.why_infeasible(task.workload.select([*sorted(known), group])) for group in left
+    }
     feasible = [group for group in left if reasons[group] is None]
     if not feasible:
         words = (

@@ -60,11 +60,19 @@ class AIM(ColumnsFirst):
     """Measures all columns, and in rounds the marginals that are worth their noise."""
 
     name: ClassVar[str] = "aim"
-    warm_start: ClassVar[bool] = True
-    selection_summary: ClassVar[str] = (
-        "all columns are measured, and in rounds what is farthest from the table so far, beyond "
-        "the noise of the first round, with noise of {noise:,.3g} rows on their distance"
-    )
+
+    @property
+    def warm_start(self) -> bool:
+        """Each round starts from the table of the one before."""
+        return True
+
+    @property
+    def selection_summary(self) -> str:
+        """How groups are selected."""
+        return (
+            "all columns are measured, and in rounds what is farthest from the table so far, "
+            "beyond the noise of the first round, with noise of {noise:,.3g} rows on their distance"
+        )
 
     def candidates(self, target: Workload) -> Workload:
         """The target workload, and all parts of its marginals."""
@@ -209,5 +217,5 @@ def feasible(task: Task, chosen: list[int], share: float) -> list[int]:
         group
         for group in everything
         if joined.issuperset(combinations(scopes[group], 2))
-        or task.why_infeasible([*known, group], share) is None
+        or task.why_infeasible(task.workload.select([*known, group]), share) is None
     ]

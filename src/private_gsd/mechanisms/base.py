@@ -32,11 +32,11 @@ class EndedEarlyWarning(UserWarning):
 class WhyInfeasible(Protocol):
     """Says why a projector cannot make a table of some groups together; None if it can."""
 
-    def __call__(self, groups: list[int], share: float = 1.0) -> str | None:
+    def __call__(self, groups: Workload, share: float = 1.0) -> str | None:
         """Look at public facts alone.
 
         Args:
-            groups: The numbers of the groups.
+            groups: The groups.
             share: The share of the largest allowed model that they may take.
         """
 
@@ -91,12 +91,29 @@ class Mechanism(ABC):
     """
 
     name: ClassVar[str]
-    # How groups are selected, in a sentence with fields for numbers; empty where all are measured.
-    selection_summary: ClassVar[str] = ""
-    # Whether all of its noise is Gaussian, so that the conversion "gdp" holds.
-    gaussian_noise_only: ClassVar[bool] = False
-    # Whether its projections start from a table.
-    warm_start: ClassVar[bool] = False
+
+    @property
+    def selection_summary(self) -> str:
+        """How groups are selected, with fields for numbers; empty where all are measured."""
+        return ""
+
+    @property
+    def gaussian_noise_only(self) -> bool:
+        """Whether all of its noise is Gaussian, so that the conversion "gdp" holds."""
+        return False
+
+    @property
+    def warm_start(self) -> bool:
+        """Whether its projections start from a table."""
+        return False
+
+    def counted_first(self, workload: Workload) -> Workload:
+        """The candidate queries that are counted before the first step: the first groups, or all.
+
+        Args:
+            workload: The candidate queries.
+        """
+        return workload
 
     def candidates(self, target: Workload) -> Workload:
         """The candidate queries for a target workload: what may be measured."""

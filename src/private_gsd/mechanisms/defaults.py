@@ -14,8 +14,10 @@ import numpy as np
 
 from private_gsd.errors import WorkloadError
 from private_gsd.mechanisms.base import Task, noise_scales
+from private_gsd.mechanisms.candidates import scopes_of
+from private_gsd.mechanisms.numbers_first import FRACTION, NumbersFirst
 from private_gsd.mechanisms.one_shot import Layered, OneShot
-from private_gsd.schema import Discrete
+from private_gsd.schema import Discrete, Numeric
 from private_gsd.workloads.specs import default_specs, workload_of
 
 if TYPE_CHECKING:
@@ -69,6 +71,29 @@ def choose_mechanism(target: Workload) -> Mechanism:
     return OneShot() if layered.candidates(target) is target else layered
 
 
+def numbers_first(mechanism: Mechanism, target: Workload) -> Mechanism:
+    """A mechanism after fine histograms of the numeric columns, where there are any.
+
+    Who asks for one-shot gets one-shot. Single columns alone need no cut points, and histograms are
+    most of what there is to measure.
+
+    >>> from private_gsd import datasets
+    >>> target = workload_of(datasets.census_schema(), ["categorical:2", "tree:2"])
+    >>> numbers_first(Layered(), target).name
+    'numbers-first'
+
+    Args:
+        mechanism: The mechanism.
+        target: The target workload.
+    """
+    numeric = sum(isinstance(column, Numeric) for column in target.schema)
+    if not numeric or isinstance(mechanism, NumbersFirst):
+        return mechanism
+    if all(len(scope) == 1 for scope in scopes_of(target)):
+        return NumbersFirst(mechanism, max(numeric / (len(target.schema) + 1), FRACTION))
+    return NumbersFirst(mechanism)
+
+
 def choose_rows(
     mechanism: Mechanism, target: Workload, budget: RhoBudget, n_records: int | None
 ) -> int:
@@ -95,7 +120,9 @@ def choose_rows(
     plan = mechanism.plan(task)
     if plan.selection_noise:
         return ROWS[0]
-    noise = float((noise_scales(task, plan.units) / workload.max_contributions).min()) / n_records
+    scales = noise_scales(task, plan.units) / workload.max_contributions
+    first = sum(len(family.histograms) for family in workload.families)
+    noise = float(scales[first:].min() if first < len(scales) else scales.min()) / n_records
     return int(np.clip(round(ROWS_PER_NOISE / noise, -3), *ROWS))
 
 
@@ -118,10 +145,12 @@ def check_projector(
     mechanism.check(projector, workload, external)
 
 
-def noise_share(workload: Workload, budget: RhoBudget, n_records: int) -> float:
-    """The noise of a one-shot measurement on a count, as a share of the records."""
-    task = Task(workload, workload, budget)
-    scales = noise_scales(task, OneShot().plan(task).units)
+def noise_share(target: Workload, budget: RhoBudget, n_records: int) -> float:
+    """The noise on a count if all of a workload is measured, as a share of the records."""
+    mechanism = numbers_first(OneShot(), target)
+    workload = mechanism.candidates(target)
+    task = Task(workload, target, budget)
+    scales = noise_scales(task, mechanism.plan(task).units)
     return float((scales / workload.max_contributions).max()) / n_records
 
 

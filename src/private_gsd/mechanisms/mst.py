@@ -46,10 +46,14 @@ class MST(ColumnsFirst):
     """Measures all columns, and the pairs of a spanning tree that it selects."""
 
     name: ClassVar[str] = "mst"
-    selection_summary: ClassVar[str] = (
-        "all columns are measured, and a tree of pairs that is selected by their distance from "
-        "independent columns, with noise of {noise:,.3g} rows on their distance"
-    )
+
+    @property
+    def selection_summary(self) -> str:
+        """How pairs are selected."""
+        return (
+            "all columns are measured, and a tree of pairs that is selected by their distance from "
+            "independent columns, with noise of {noise:,.3g} rows on their distance"
+        )
 
     def candidates(self, target: Workload) -> Workload:
         """Every column of the target workload, and every pair of them that is not too large."""
@@ -144,7 +148,9 @@ def _edges(task: Task, measured: Measurements, tree: list[int]) -> Callable[[], 
         groups = [g for g in range(number, task.workload.num_groups) if trees.joins(scopes[g])]
         if task.why_infeasible is not None:
             known = [*range(number), *tree]
-            groups = [g for g in groups if task.why_infeasible([*known, g]) is None]
+            groups = [
+                g for g in groups if task.why_infeasible(task.workload.select([*known, g])) is None
+            ]
         return Candidates(
             groups, lambda: independent_shares(task.workload, measured), distance=True
         )

@@ -34,7 +34,11 @@ class OneShot(Mechanism):
     """Measures every query group once, with the same noise on all."""
 
     name: ClassVar[str] = "one-shot"
-    gaussian_noise_only: ClassVar[bool] = True
+
+    @property
+    def gaussian_noise_only(self) -> bool:
+        """All noise is Gaussian."""
+        return True
 
     def steps(self, task: Task) -> Steps:
         """Measure all groups, and project."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.measurements.measurements import Measurements
+    from private_gsd.workloads import Workload
 
     Matrix = NDArray[np.float64]
 
@@ -31,12 +32,15 @@ class Measure:
         groups: The numbers of the groups.
         units: The budget of each group.
         stream: Which of the run's streams of seeded noise the step has.
+        workload: The queries that the groups are of, where the run found them; None for the
+            candidate queries of the task.
     """
 
     name: str
     groups: tuple[int, ...]
     units: tuple[int, ...]
     stream: int
+    workload: Workload | None = None
 
 
 class Candidates(NamedTuple):
@@ -67,6 +71,7 @@ class Select:
         size: The number of groups to select.
         units: The budget of the selection.
         stream: Which of the run's streams of seeded noise the step has.
+        workload: The queries that the groups are of; see ``Measure``.
     """
 
     name: str
@@ -74,6 +79,7 @@ class Select:
     size: int
     units: int
     stream: int
+    workload: Workload | None = None
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,11 @@ class Project:
 
 @dataclass(frozen=True)
 class InitialTable:
-    """Draw a table of independent, uniform values that keeps the schema's rules."""
+    """Draw a table of independent values that keeps the schema's rules.
+
+    Values have the distributions of the columns, where these were measured, and are uniform
+    elsewhere.
+    """
 
 
 class Table:
@@ -115,10 +125,15 @@ Steps = Generator[Step, Any, None]
 
 
 def measure(
-    name: str, groups: Sequence[int], units: Sequence[int], *, stream: int
+    name: str,
+    groups: Sequence[int],
+    units: Sequence[int],
+    *,
+    stream: int,
+    workload: Workload | None = None,
 ) -> Generator[Step, Any, Measurements]:
     """Yield a measurement; returns all that was measured so far."""
-    measured: Measurements = yield Measure(name, tuple(groups), tuple(units), stream)
+    measured: Measurements = yield Measure(name, tuple(groups), tuple(units), stream, workload)
     return measured
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from private_gsd.privacy.noise import NoiseSource
     from private_gsd.runs.checkpoint import Checkpoint
     from private_gsd.runs.payments import Payments
+    from private_gsd.workloads import Workload
 
     Matrix = NDArray[np.float64]
 
@@ -59,21 +60,22 @@ class Executor:
 
     Attributes:
         task: What the mechanism is to do. Its budget is that of the whole run.
-        exact: Gives the exact counts; called only where data is needed.
+        exact: Gives the exact counts of some queries, or of those that the mechanism counts first
+            if None is given; called only where data is needed.
         payments: Pays for the steps.
         checkpoint: What the run has done so far.
         noise: Gives the noise of a step, by the step's stream.
         project: Makes a table of measurements, from a table to start from, by the table's number.
-        initial_table: Gives a random table that keeps the schema's rules.
+        initial_table: Gives a random table that keeps the schema's rules, by what was measured.
     """
 
     task: Task
-    exact: Callable[[], ExactCounts]
+    exact: Callable[[Workload | None], ExactCounts]
     payments: Payments
     checkpoint: Checkpoint
     noise: Callable[[int], NoiseSource]
     project: Callable[[Measurements, Matrix | None, int], Matrix]
-    initial_table: Callable[[], Matrix]
+    initial_table: Callable[[Measurements | None], Matrix]
     _n_records: NoisyRecordCount | None = field(default=None, init=False)
     _measured: Measurements | None = field(default=None, init=False)
     _selections: list[list[int]] = field(default_factory=list, init=False)
@@ -113,8 +115,13 @@ class Executor:
         if isinstance(step, Project):
             self._table = self._project(step)
             return self._table
-        self._table = Table(self.initial_table)
+        self._table = Table(partial(self.initial_table, self._measured_so_far))
         return self._table
+
+    @property
+    def _measured_so_far(self) -> Measurements | None:
+        """What the steps so far have measured; a checkpoint may have more."""
+        return None if self._measured is None else self._measured.first(self._groups)
 
     @property
     def _num_measured(self) -> int:
@@ -130,7 +137,7 @@ class Executor:
         if self._measured is not None or self._selections:
             raise MeasurementError("the number of rows is gone, and what was made of it is there")
         known = release_n_records(
-            self.exact(),
+            self.exact(None),
             units,
             accountant=self.payments.accountant(COUNTING),
             noise=self.noise(COUNTING_STREAM),
@@ -153,7 +160,7 @@ class Executor:
         if self._measured is None and self.checkpoint.table(0) is not None:
             raise MeasurementError("the measurements are gone, and a table of them is there")
         new = measure(
-            self.exact(),
+            self.exact(step.workload),
             Selection(step.groups, self._selected_privately) if self._selected else step.groups,
             step.units,
             accountant=self.payments.accountant(step.name),
@@ -173,7 +180,7 @@ class Executor:
             self._spent += step.units
             groups = self._selections[self._selected]
             self._selected += 1
-            known = range(self.task.workload.num_groups)
+            known = range((step.workload or self.task.workload).num_groups)
             if len(groups) != step.size or any(group not in known for group in groups):
                 raise MeasurementError("the selections do not fit the run")
             last = self._selected == len(self._selections)
@@ -186,7 +193,7 @@ class Executor:
         if self._groups != self._num_measured:
             raise MeasurementError("the selections and the measurements do not fit together")
         self._spent += step.units
-        exact = self.exact()
+        exact = self.exact(step.workload)
         score = (
             partial(select_by_distance, weights=candidates.weights, penalties=candidates.penalties)
             if candidates.distance

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from private_gsd.counting.exact import ExactCounts
     from private_gsd.runs.run_folder import RunFolder
     from private_gsd.runs.runner import Runner
+    from private_gsd.workloads import Workload
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,13 @@ class ReleaseRun:
     release: RunFolder
     runner: Runner
 
-    def run(self, exact: Callable[[], ExactCounts], moved: Path | None = None) -> None:
+    def run(
+        self, exact: Callable[[Workload | None], ExactCounts], moved: Path | None = None
+    ) -> None:
         """Do all that is not done yet, and finish the release.
 
         Args:
-            exact: Gives the exact counts, where they are needed.
+            exact: Gives exact counts where they are needed, see ``Runner.run``.
             moved: Where the ledger is, if it is no longer where it was.
         """
         release, settings = self.release, self.runner.settings

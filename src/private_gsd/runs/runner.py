@@ -14,6 +14,7 @@ from private_gsd.mechanisms.forecast import require_memory
 from private_gsd.mechanisms.precompilation import precompile
 from private_gsd.privacy.noise import InsecureSeededNoise, SecureNoise
 from private_gsd.projection.constraints import first_table
+from private_gsd.projection.within_cells import redrawn, summed_histograms
 from private_gsd.runs.executor import COUNTING_STREAM, Executor
 from private_gsd.system.progress import Progress, ignore
 
@@ -75,9 +76,9 @@ class Runner:
         projector, mechanism = self.settings.projector, self.settings.mechanism
         external = self.knowledge.external_workload
 
-        def why_infeasible(groups: list[int], share: float = 1.0) -> str | None:
-            some = self.workload.select(groups)
-            return projector.why_infeasible(some if external is None else some + external, share)
+        def why_infeasible(groups: Workload, share: float = 1.0) -> str | None:
+            everything = groups if external is None else groups + external
+            return projector.why_infeasible(everything, share)
 
         asks = mechanism.needs_feasibility_checks(projector, self.workload, external)
         return Task(
@@ -115,7 +116,7 @@ class Runner:
 
     def run(
         self,
-        exact: Callable[[], ExactCounts],
+        exact: Callable[[Workload | None], ExactCounts],
         payments: Payments,
         checkpoint: Checkpoint,
         project: Projecting | None = None,
@@ -123,7 +124,8 @@ class Runner:
         """Do all steps that are not done yet.
 
         Args:
-            exact: Gives the exact counts of the candidate queries; called where they are needed.
+            exact: Gives the exact counts of some queries, or of those that are counted first if
+                None is given; called where they are needed.
             payments: Pays for the steps.
             checkpoint: What the run has done so far.
             project: Makes the tables; here and now by default.
@@ -143,13 +145,19 @@ class Runner:
             checkpoint=checkpoint,
             noise=self._noise,
             project=table,
-            initial_table=lambda: first_table(
-                self.target.schema, self.settings.rows, self.settings.random_state
-            ),
+            initial_table=self._initial_table,
         ).run(self.settings.mechanism)
         if project is None and len(outcome.table) != self.settings.rows:  # made before a change
             outcome = outcome._replace(table=table(outcome.measurements, None, 0))
         return outcome
+
+    def _initial_table(self, measured: Measurements | None) -> Matrix:
+        """A random table, by the distributions of the columns that were measured."""
+        seed = self.settings.random_state
+        table = first_table(self.target.schema, self.settings.rows, seed)
+        if measured is None:
+            return table
+        return redrawn(table, measured, (), seed)
 
     def seed(self, number: int) -> int:
         """The seed of one of the run's tables."""
@@ -185,8 +193,9 @@ def project(
     progress: Progress = ignore,
 ) -> Matrix:
     """A table of measurements; Ctrl-C is raised again, or the next step would be paid for."""
+    fitted = summed_histograms(measurements)
     found = projector.project(
-        measurements,
+        fitted,
         rows=rows,
         seed=seed,
         start=start,
@@ -195,7 +204,7 @@ def project(
     )
     if found.reason == "interrupted":
         raise KeyboardInterrupt
-    return found.matrix
+    return redrawn(found.matrix, measurements, fitted.workload.families, seed)
 
 
 class ReportedNoise:

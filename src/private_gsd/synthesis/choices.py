@@ -22,8 +22,10 @@ from private_gsd.mechanisms.defaults import (
     choose_mechanism,
     choose_rows,
     choose_specs,
+    numbers_first,
 )
 from private_gsd.mechanisms.forecast import Forecast, require_memory
+from private_gsd.mechanisms.one_shot import OneShot
 from private_gsd.mechanisms.registry import check_conversion, conversion_of, mechanism_of
 from private_gsd.privacy.budget import Budget, RhoBudget
 from private_gsd.privacy.ledger import Ledger
@@ -149,8 +151,14 @@ class Parameters:
         return target
 
     def mechanism_for(self, target: Workload) -> Mechanism:
-        """The user's mechanism, or the choice for a target workload."""
-        return self.mechanism or choose_mechanism(target)
+        """The user's mechanism, or the choice for a target workload.
+
+        Where the target workload is the program's choice, fine histograms of numbers come first.
+        Who asks for one-shot gets one-shot.
+        """
+        mechanism = self.mechanism or choose_mechanism(target)
+        asked = self.workload is not None or isinstance(self.mechanism, OneShot)
+        return mechanism if asked else numbers_first(mechanism, target)
 
     def account(
         self, ledger: Any, dataset: str, *, create_ledger: bool = False

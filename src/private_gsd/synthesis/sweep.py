@@ -196,7 +196,14 @@ class Sweep:
                 reservation.reserve(planned)
             interruptions = InterruptGuard()
             made = SweepRuns(
-                self._exact, self.exact, runs, reservation, interruptions, evaluate, report
+                self._exact,
+                self.exact,
+                lambda more: self._count(more, report),
+                runs,
+                reservation,
+                interruptions,
+                evaluate,
+                report,
             )
             self.finished, self.measured, failed = made.finished, made.measured, made.failed
             try:
@@ -226,7 +233,7 @@ class Sweep:
 
     def _count_candidates(self, mechanism: Mechanism, progress: Progress) -> ExactCounts:
         if mechanism not in self._more:
-            candidates = mechanism.candidates(self.workload)
+            candidates = mechanism.counted_first(mechanism.candidates(self.workload))
             same = candidates is self.workload
             self._more[mechanism] = self._exact if same else self._count(candidates, progress)
         return self._more[mechanism]

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from private_gsd.runs.runner import Projecting, Runner
     from private_gsd.system.interruptions import InterruptGuard
     from private_gsd.system.progress import Progress
+    from private_gsd.workloads import Workload
 
     Matrix = NDArray[np.float64]
     # A table, and how long it took.
@@ -137,7 +138,8 @@ class SweepRuns:
 
     Attributes:
         target: The exact counts of the target workload.
-        exact: Gives the exact counts of all that a mechanism may measure.
+        exact: Gives the exact counts of what a mechanism counts first.
+        count: Gives the exact counts of queries that a mechanism has found.
         runs: The runs.
         reservation: The sweep's dealings with the ledger; None where noise is seeded.
         interruptions: Nothing is paid after Ctrl-C.
@@ -150,6 +152,7 @@ class SweepRuns:
 
     target: ExactCounts
     exact: Callable[[Mechanism], ExactCounts]
+    count: Callable[[Workload], ExactCounts]
     runs: list[PlannedRun]
     reservation: Reservation | None
     interruptions: InterruptGuard
@@ -202,9 +205,12 @@ class SweepRuns:
 
     def _run(self, number: int, projecting: Projecting) -> Matrix:
         each = self.runs[number]
-        exact = self.exact(each.mechanism)
         checkpoint = _Noted(self.measured, number)
-        return each.runner.run(lambda: exact, self._payments(number), checkpoint, projecting).table
+
+        def exact(more: Workload | None) -> ExactCounts:
+            return self.exact(each.mechanism) if more is None else self.count(more)
+
+        return each.runner.run(exact, self._payments(number), checkpoint, projecting).table
 
     def _projecting(
         self, number: int, known: Measurements, start: Matrix | None, seed: int

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from private_gsd.counting.exact import exact_counts
+from private_gsd.counting.exact import TableCounts
 from private_gsd.data.sources import Source, open_source
 from private_gsd.data.sources.restoring import to_arrow
 from private_gsd.errors import LedgerError, NotFittedError, ReleaseError
@@ -183,13 +183,15 @@ class Synthesizer:
         with shown(progress) as report:
             target = choices.target(source.count() if choices.public else None)
             workload = choices.candidates(target)
-            exact = exact_counts(
-                workload,
+            first = parameters.mechanism_for(target).counted_first(workload)
+            counts = TableCounts(
                 source,
+                again=first is not workload,
                 on_invalid=on_invalid,
                 threads=self.threads,
                 progress=report,
             )
+            exact = counts(first)
             budget = choices.budget(exact.n_records)
             if choices.public:
                 parameters.knowledge.check_records(exact.n_records)
@@ -219,7 +221,7 @@ class Synthesizer:
             with run.release.locked():
                 run.release.begin(settings, facts, target, parameters.knowledge.external)
                 try:
-                    run.run(lambda: exact)
+                    run.run(lambda more: exact if more is None else counts(more))
                     self.release_, self._source = made, source
                 except BaseException as error:
                     # What was paid for stays; nothing else is left behind.
@@ -308,20 +310,25 @@ class Synthesizer:
             runner = Runner(settings, release.workload, threads, report)
 
             @cache
-            def exact() -> ExactCounts:
+            def counts() -> TableCounts:
                 again = release.run["data"] if data is None else data
                 if again is None:
                     raise ReleaseError(
                         f"{release.folder}: the run still needs the table; give it again"
                     )
                 source = synth._source = open_source(again, release.schema)
-                found = exact_counts(
-                    runner.workload,
+                return TableCounts(
                     source,
+                    again=True,
                     on_invalid=settings.on_invalid,
                     threads=threads,
                     progress=report,
                 )
+
+            @cache
+            def exact(more: Workload | None) -> ExactCounts:
+                workload = more or settings.mechanism.counted_first(runner.workload)
+                found = counts()(workload)
                 if settings.n_records not in (None, found.n_records):
                     raise ReleaseError(
                         f"{release.folder}: the table has another number of rows than the one that "

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING
 from private_gsd.workloads.conjunctions import Conjunctions
 from private_gsd.workloads.functions import Functions
 from private_gsd.workloads.halfspaces import Halfspaces
+from private_gsd.workloads.histograms import Histograms
 from private_gsd.workloads.marginals import Marginals
 from private_gsd.workloads.predicates import Predicates
 from private_gsd.workloads.sums import Sums
@@ -42,5 +43,13 @@ if TYPE_CHECKING:
 
 FAMILIES: dict[str, type[Family]] = {
     family.name: family
-    for family in (Marginals, Conjunctions, Halfspaces, Predicates, Sums, Functions)
+    for family in (
+        Marginals,
+        Histograms,
+        Conjunctions,
+        Halfspaces,
+        Predicates,
+        Sums,
+        Functions,
+    )
 }

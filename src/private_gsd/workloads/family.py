@@ -18,6 +18,7 @@ from private_gsd.errors import WorkloadError
 
 if TYPE_CHECKING:
     from private_gsd.schema import Schema
+    from private_gsd.workloads.features import Feature
     from private_gsd.workloads.layout import QueryLayout
     from private_gsd.workloads.marginals import Marginal
 
@@ -51,6 +52,7 @@ class Family(ABC):
         schema: The public schema.
         marginals: The groups as marginals, if they are marginals; empty for other families.
             Denoising, some mechanisms and some projectors use marginals only.
+        histograms: The groups as histograms of single columns, if they are histograms.
     """
 
     name: ClassVar[str]
@@ -58,6 +60,7 @@ class Family(ABC):
     array_names: ClassVar[tuple[str, ...]] = ()
     schema: Schema
     marginals: tuple[Marginal, ...] = ()
+    histograms: tuple[Feature, ...] = ()
 
     # Queries and groups
 

@@ -31,6 +31,7 @@ class ArrowTable(SourceTable):
             data = pa.Table.from_batches([data])
         self._data = data
         self.rows = data.num_rows if isinstance(data, pa.Table) else None
+        self.once = self.rows is None
         if isinstance(data, pa.Table | pa.RecordBatchReader):
             self._schema = data.schema
         else:

@@ -86,6 +86,11 @@ class Source:
         """The number of rows, counted if necessary; None if the table can be read only once."""
         return self.rows if self.rows is not None else self.table.count()
 
+    @property
+    def once(self) -> bool:
+        """Whether the table can be read only once."""
+        return self.table.once
+
     def encoded(
         self, *, on_invalid: OnInvalid = "error", batch_rows: int = DEFAULT_BATCH_ROWS
     ) -> Iterator[NDArray[np.float64]]:

@@ -26,11 +26,13 @@ class SourceTable(ABC):
         reads: The objects that the class reads, in words.
         name: The name of the table in messages.
         rows: The number of rows, if it is known without reading the table.
+        once: Whether the table can be read only once.
     """
 
     reads: ClassVar[str]
     name: str
     rows: int | None = None
+    once: bool = False
 
     @classmethod
     @abstractmethod

@@ -1,0 +1,312 @@
+"""Column distributions: how the values of a numeric column are distributed, from its histograms.
+
+A column has histograms of several levels, each finer than the one before where there is mass. Every
+level has all cells of the column, so that a cell that was not split is measured again. All levels
+are combined by weighted least squares on the tree of cells. Then, from the top down:
+
+- Of the coarsest cells, those that noise explains are empty: far from all mass a cell must stand
+  out clearly, beside mass a little is enough.
+- The cells of a split cell share its mass. A cell that stands out from its width's share is a
+  spike, and keeps its own estimate. The others are shrunk towards even mass.
+
+All of this is computed from measurements, and so it costs no privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from private_gsd.errors import expect_type
+from private_gsd.schema import Numeric
+from private_gsd.workloads.grids import Grid
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from private_gsd.measurements.measurements import Measurements
+
+    Vector = NDArray[np.float64]
+    Steps = NDArray[np.int64]
+
+# How many standard deviations of noise a coarse cell must hold: far from mass, and beside it.
+FAR = 4.0
+BESIDE = 2.0
+# How many standard deviations above its even share makes a cell a spike.
+SPIKE = 3.0
+# How many standard deviations of one level's noise a cell must hold to be worth splitting, by
+# level; the last one repeats.
+WORTH = (2.0, 2.0, 3.0, 4.0)
+
+
+class Level(NamedTuple):
+    """One histogram of a column.
+
+    Attributes:
+        starts: The first step of each cell. The cell of null is the last, where there is one.
+        counts: The noisy count of each cell.
+        variance: The variance of the noise.
+    """
+
+    starts: Steps
+    counts: Vector
+    variance: float
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnDistribution:
+    """The estimated distribution of a numeric column.
+
+    Attributes:
+        position: The position of the column in the schema.
+        grid: The grid of the column.
+        nullable: Whether the column has nulls.
+        levels: The histograms, each finer than the one before.
+        n_records: The number of records.
+    """
+
+    position: int
+    grid: Grid
+    nullable: bool
+    levels: tuple[Level, ...]
+    n_records: int
+
+    @cached_property
+    def _counts(self) -> Vector:
+        """The estimated count of each cell of the finest level, the null's included."""
+        ends = self.grid.last + 1 + self.nullable
+        return estimated_counts(self.levels, ends, float(self.n_records))
+
+    @property
+    def starts(self) -> Steps:
+        """The first step of each cell of the finest level."""
+        starts = self.levels[-1].starts
+        return starts[:-1] if self.nullable else starts
+
+    @property
+    def widths(self) -> Steps:
+        """The number of steps of each cell."""
+        return np.diff(self.starts, append=self.grid.last + 1)
+
+    @property
+    def shares(self) -> Vector:
+        """The estimated share of the records in each cell; nulls are left out."""
+        counts = self._counts[:-1] if self.nullable else self._counts
+        return np.asarray(counts / self.n_records)
+
+    @property
+    def null_share(self) -> float:
+        """The estimated share of nulls."""
+        return float(self._counts[-1] / self.n_records) if self.nullable else 0.0
+
+    def refined(self) -> Steps | None:
+        """The first steps of the cells of the next level; None if no cell is worth splitting."""
+        number = len(self.levels)
+        if number >= self.grid.levels:
+            return None
+        worth = WORTH[min(number - 1, len(WORTH) - 1)] * self.levels[-1].variance ** 0.5
+        split = (self.shares * self.n_records > worth) & (self.widths > 1)
+        if not split.any():
+            return None
+        found: list[int] = []
+        ends = [*self.starts[1:].tolist(), self.grid.last + 1]
+        for start, end, worthwhile in zip(self.starts.tolist(), ends, split, strict=True):
+            found += self.grid.split(start, end, number - 1) if worthwhile else [start]
+        return np.array(found, dtype=np.int64)
+
+    def cut_points(self, least: float) -> Steps:
+        """The first steps of cells of about the same mass; spikes have cells of their own.
+
+        Args:
+            least: The least share of the records that a cell should have.
+        """
+        shares, widths = self.shares, self.widths
+        # A single value with half of what a cell should have stands alone.
+        alone = (widths == 1) & (shares >= least / 2)
+        found = [int(self.starts[0])]
+        held = 0.0
+        for place, start in enumerate(self.starts.tolist()):
+            before = place > 0 and alone[place - 1]
+            if start > found[-1] and (held >= least or before or (alone[place] and held > 0)):
+                found.append(start)
+                held = 0.0
+            held += shares[place]
+        return np.array(found, dtype=np.int64)
+
+    def shares_between(self, starts: Steps) -> Vector:
+        """The shares of coarser cells; within a cell of the finest level, values are even.
+
+        Args:
+            starts: The first step of each coarser cell.
+        """
+        edges = np.append(self.starts, self.grid.last + 1)
+        below = np.concatenate([[0.0], np.cumsum(self.shares)])
+        return np.diff(np.interp(np.append(starts, self.grid.last + 1), edges, below))
+
+    def scale_of(self, starts: Steps) -> float:
+        """The typical standard deviation of the estimated counts of coarser cells.
+
+        Args:
+            starts: The first step of each coarser cell.
+        """
+        precision = np.zeros(len(starts))
+        for level in self.levels:
+            # A level whose cells do not end where the coarser cells do says less: left out.
+            known = np.isin(starts, level.starts) & np.isin(
+                np.append(starts[1:], self.grid.last + 1),
+                np.append(level.starts, self.grid.last + 1),
+            )
+            number = np.histogram(level.starts, np.append(starts, self.grid.last + 1))[0]
+            precision += known / (np.maximum(number, 1) * level.variance)
+        variances = 1 / np.maximum(precision, 1 / (4 * self.levels[-1].variance))
+        return float(np.sqrt(variances.mean()))
+
+
+def without_histograms(measured: Measurements) -> Measurements | None:
+    """The measurements of all groups that are no histograms; None if there are none."""
+    kept = np.concatenate(
+        [
+            np.full(len(family.group_sizes), not family.histograms)
+            for family in measured.workload.families
+        ]
+    )
+    return measured.select(np.flatnonzero(kept)) if kept.any() else None
+
+
+def column_distributions(measured: Measurements) -> Mapping[int, ColumnDistribution]:
+    """The distribution of each column of which there are histograms, by its position."""
+    schema = measured.workload.schema
+    levels: dict[int, list[Level]] = {}
+    offsets = iter(zip(measured.workload.offsets.tolist(), measured.scales.tolist(), strict=False))
+    for family in measured.workload.families:
+        mine = [next(offsets) for _ in family.group_sizes]
+        for feature, (offset, scale) in zip(family.histograms, mine, strict=False):
+            column = expect_type(Numeric, schema.columns[feature.position])
+            grid = Grid.of(column)
+            starts = grid.starts(feature.breaks)
+            if column.nullable:
+                starts = np.append(starts, grid.last + 1)
+            counts = measured.counts[offset : offset + feature.size]
+            levels.setdefault(feature.position, []).append(Level(starts, counts, scale**2))
+    return {
+        place: ColumnDistribution(
+            place,
+            Grid.of(expect_type(Numeric, schema.columns[place])),
+            schema.columns[place].nullable,
+            tuple(found),
+            measured.n_records,
+        )
+        for place, found in levels.items()
+    }
+
+
+def estimated_counts(levels: Sequence[Level], end: int, total: float) -> Vector:
+    """The estimated counts of the cells of the finest level; none is negative.
+
+    Args:
+        levels: The levels, each finer than the one before.
+        end: The step after the last cell.
+        total: The sum of all counts.
+    """
+    means, variances, parents = combined(levels)
+    counts = _coarsest(means[0], variances[0], total)
+    for mean, variance, parent, level in zip(
+        means[1:], variances[1:], parents, levels[1:], strict=True
+    ):
+        widths = np.diff(level.starts, append=end).astype(np.float64)
+        finer = np.empty(len(parent))
+        firsts = np.searchsorted(parent, np.arange(len(counts) + 1))
+        for number, (first, last) in enumerate(zip(firsts, firsts[1:], strict=False)):
+            mine = slice(first, last)
+            finer[mine] = _divided(mean[mine], variance[mine], widths[mine], counts[number])
+        counts = finer
+    return counts
+
+
+def combined(
+    levels: Sequence[Level],
+) -> tuple[list[Vector], list[Vector], list[NDArray[np.int64]]]:
+    """Weighted least squares from the finest level up: each cell with all that its parts say.
+
+    Returns:
+        For each level the estimated counts and their variances; and for each level but the first,
+        the number of the cell above that each cell is part of.
+    """
+    means = [levels[-1].counts]
+    variances = [np.full(len(levels[-1].counts), levels[-1].variance)]
+    parents: list[NDArray[np.int64]] = []
+    for level, finer in zip(levels[-2::-1], levels[:0:-1], strict=True):
+        parent = np.searchsorted(level.starts, finer.starts, side="right") - 1
+        sums = np.bincount(parent, means[0])
+        noise = np.bincount(parent, variances[0])
+        weight = noise / (noise + level.variance)
+        means.insert(0, weight * level.counts + (1 - weight) * sums)
+        variances.insert(0, weight * level.variance)
+        parents.insert(0, parent)
+    return means, variances, parents
+
+
+def _coarsest(mean: Vector, variance: Vector, total: float) -> Vector:
+    """The counts of the coarsest cells, without those that noise explains."""
+    scores = mean / np.sqrt(variance)
+    clear = scores > FAR
+    if not clear.any():
+        clear = scores >= scores.max()
+    beside = np.zeros(len(clear), dtype=np.bool_)
+    beside[1:] |= clear[:-1]
+    beside[:-1] |= clear[1:]
+    kept = clear | (beside & (scores > BESIDE))
+    return _nearest(mean, kept, total)
+
+
+def _divided(mean: Vector, variance: Vector, widths: Vector, total: float) -> Vector:
+    """The counts of the parts of one cell, which add up to its count."""
+    if len(mean) == 1:
+        return np.array([total])
+    even = widths / widths.sum()
+    if total <= 0:
+        return np.zeros(len(mean))
+    mean = mean + (total - mean.sum()) * variance / variance.sum()
+    noise = np.sqrt(variance)
+    spikes = np.zeros(len(mean), dtype=np.bool_)
+    rest = total
+    while not spikes.all():
+        excess = np.where(spikes, -np.inf, mean - rest * even / even[~spikes].sum()) / noise
+        best = int(excess.argmax())
+        if excess[best] <= SPIKE:
+            break
+        spikes[best] = True
+        rest = max(total - mean[spikes].sum(), 0.0)
+    counts = np.where(spikes, np.maximum(mean, 0.0), 0.0)
+    if not spikes.all():
+        others = ~spikes
+        counts[others] = _shrunk(mean[others], variance[others], even[others], rest)
+    return np.asarray(counts * (total / counts.sum())) if counts.sum() > 0 else total * even
+
+
+def _shrunk(mean: Vector, variance: Vector, even: Vector, total: float) -> Vector:
+    """Counts of a given sum, shrunk towards even mass as far as noise explains the difference."""
+    base = total * even / even.sum()
+    excess = mean - base
+    squares = float((excess**2 / variance).sum())
+    freedom = len(mean) - 1
+    factor = max(0.0, 1 - freedom / squares) if squares > 0 else 0.0
+    return _nearest(base + factor * excess, np.ones(len(mean), dtype=np.bool_), total)
+
+
+def _nearest(values: Vector, kept: NDArray[np.bool_], total: float) -> Vector:
+    """The nearest numbers that are not negative and have a given sum; 0 where not kept."""
+    found = np.zeros(len(values))
+    if total <= 0 or not kept.any():
+        return found
+    ordered = np.sort(values[kept])[::-1]
+    excess = (np.cumsum(ordered) - total) / np.arange(1, len(ordered) + 1)
+    last = np.flatnonzero(ordered > excess)[-1]
+    found[kept] = np.maximum(values[kept] - excess[last], 0.0)
+    return found

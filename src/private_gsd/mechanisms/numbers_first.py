@@ -1,0 +1,310 @@
+"""Numbers first: fine histograms of the numeric columns, and then another mechanism.
+
+A part of the budget measures every numeric column by itself, level by level: cells that hold enough
+are split at the next level, down to single values (see ``measurements.column_distributions``). The
+marginals of the target workload are then cut where the data is: numeric columns have cells of about
+the same mass, and values that many rows share have cells of their own. The rest of the budget goes
+to another mechanism, which measures these marginals. Within a cell, the values of the synthetic
+table have the distribution that the histograms show (see ``projection.within_cells``).
+
+Each level is one partition of the column, so that its cost is that of one histogram. What the
+levels do not need goes to the other mechanism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from private_gsd.errors import BudgetError, expect_type
+from private_gsd.measurements.column_distributions import column_distributions, without_histograms
+from private_gsd.measurements.measurements import Measurements
+from private_gsd.mechanisms.base import Mechanism, Plan, noise_scales
+from private_gsd.mechanisms.one_shot import OneShot
+from private_gsd.mechanisms.steps import Measure, Select, measure, project
+from private_gsd.schema import Numeric
+from private_gsd.workloads import Marginals, Workload
+from private_gsd.workloads.checks import fraction
+from private_gsd.workloads.features import Feature
+from private_gsd.workloads.grids import Grid
+from private_gsd.workloads.histograms import (
+    Histograms,
+    first_histograms,
+    histogram_feature,
+    numeric_positions,
+)
+from private_gsd.workloads.marginals import Marginal
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from private_gsd.mechanisms.base import Task
+    from private_gsd.mechanisms.steps import Step, Steps
+    from private_gsd.projection import Projector
+    from private_gsd.schema import Schema
+
+# The fraction of the budget that histograms get, where marginals of several columns follow.
+FRACTION = 0.15
+# The largest number of cells of a numeric column in marginals.
+MOST_CELLS = 32
+# The least count of a cell is this many times the noise on a count of a marginal.
+CELL_NOISE = 3.0
+# The first stream of seeded noise of the histograms; the other mechanism has those below.
+STREAMS = 2**30
+
+
+@dataclass(frozen=True)
+class NumbersFirst(Mechanism):
+    """Measures numeric columns finely, cuts marginals where the data is, and goes on.
+
+    Attributes:
+        then: The mechanism that measures the marginals.
+        fraction: The fraction of the budget that the histograms of single columns get.
+    """
+
+    then: Mechanism = field(default_factory=OneShot)
+    fraction: float = FRACTION
+
+    name: ClassVar[str] = "numbers-first"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.then, Mechanism) or isinstance(self.then, NumbersFirst):
+            raise BudgetError(f"then must be another mechanism, not {self.then!r:.80}")
+        share = fraction("fraction", self.fraction, BudgetError)
+        object.__setattr__(self, "fraction", share)
+
+    @property
+    def selection_summary(self) -> str:
+        """How the other mechanism selects groups."""
+        return self.then.selection_summary
+
+    @property
+    def gaussian_noise_only(self) -> bool:
+        """Histograms have Gaussian noise; the rest is the other mechanism's."""
+        return self.then.gaussian_noise_only
+
+    @property
+    def warm_start(self) -> bool:
+        """Whether projections of the other mechanism start from a table."""
+        return self.then.warm_start
+
+    def to_dict(self) -> dict[str, Any]:
+        """The name and the settings, for JSON."""
+        return {"name": self.name, "then": self.then.to_dict(), "fraction": self.fraction}
+
+    def candidates(self, target: Workload) -> Workload:
+        """The first histograms, and what the other mechanism may measure."""
+        schema = target.schema
+        places = numeric_positions(schema)
+        if not places:
+            return self.then.candidates(target)
+        histograms = Workload(schema, (first_histograms(schema),))
+        rest = _without_singles(target)
+        if rest is None:
+            return histograms
+        rest = cut(rest, {place: _even_cells(schema, place) for place in places})
+        return histograms + self.then.candidates(rest)
+
+    def counted_first(self, workload: Workload) -> Workload:
+        """The first histograms; the rest is cut first."""
+        number = _num_histograms(workload)
+        return workload.select(range(number)) if number else workload
+
+    def always_measured(self, workload: Workload) -> Workload:
+        """The first histograms, and what the other mechanism always measures."""
+        histograms, rest = _parts(workload)
+        if rest is None or histograms is None:
+            return workload if rest is None else self.then.always_measured(rest)
+        return histograms + self.then.always_measured(rest)
+
+    def steps(self, task: Task) -> Steps:
+        """Measure columns level by level, cut the marginals, and let the other mechanism go on."""
+        histograms, rest = _parts(task.workload)
+        if histograms is None:
+            yield from self.then.steps(task)
+            return
+        measured, left = yield from self._measure_columns(task, histograms.num_groups)
+        if rest is None:
+            yield from project(0)
+            return
+        inner = replace(task, workload=rest, budget=replace(task.budget, units=left))
+        features = self._cells(inner, measured)
+        then = replace(inner, workload=cut(rest, features), target=cut(task.target, features))
+        yield from _delegated(self.then.steps(then), then.workload)
+
+    def plan(self, task: Task) -> Plan:
+        """What one level of each histogram gets, and what the other mechanism does with the rest."""
+        histograms, rest = _parts(task.workload)
+        if histograms is None:
+            return self.then.plan(task)
+        each = self._units(task)
+        mine = [each] * histograms.num_groups
+        if rest is None:
+            return Plan(task.budget.units, mine, 1, 0.0, histograms.num_groups)
+        left = task.budget.units - each * _num_levels(task.workload.schema)
+        inner = replace(task, workload=rest, budget=replace(task.budget, units=left))
+        plan = self.then.plan(inner)
+        return plan._replace(
+            # What the levels do not need is spent by the other mechanism.
+            total=task.budget.units,
+            units=mine + plan.units,
+            fitted_groups=plan.fitted_groups + histograms.num_groups,
+        )
+
+    def check(self, projector: Projector, workload: Workload, external: Workload | None) -> None:
+        """Refuse what the other mechanism refuses."""
+        _, rest = _parts(workload)
+        if rest is not None:
+            self.then.check(projector, rest, external)
+
+    def needs_feasibility_checks(
+        self, projector: Projector, workload: Workload, external: Workload | None = None
+    ) -> bool:
+        """Where the other mechanism needs them."""
+        _, rest = _parts(workload)
+        return rest is not None and self.then.needs_feasibility_checks(projector, rest, external)
+
+    def family_combinations(self, few: Workload) -> Iterator[Workload]:
+        """The combinations of the other mechanism; histograms are summed to marginals."""
+        histograms, rest = _parts(few)
+        if histograms is None:
+            yield from self.then.family_combinations(few)
+            return
+        families = histograms.families
+        columns = Marginals(few.schema, [Marginal(((each,),)) for each in families[0].histograms])
+        single = Workload(few.schema, (columns,)).select([0])
+        yield single
+        if rest is not None:
+            yield from (single + fitted for fitted in self.then.family_combinations(rest))
+
+    def _units(self, task: Task) -> int:
+        """What one level of one histogram gets."""
+        _, rest = _parts(task.workload)
+        share = 1.0 if rest is None else self.fraction
+        levels = _num_levels(task.workload.schema)
+        parts = task.budget.split([share / levels, 1 - share / levels])
+        return parts[0]
+
+    def _measure_columns(
+        self, task: Task, columns: int
+    ) -> Generator[Step, Any, tuple[Measurements, int]]:
+        """Measure level by level; returns the measurements, and what is left of the budget."""
+        schema, each = task.workload.schema, self._units(task)
+        left = task.budget.units - each * columns
+        measured = yield from measure(
+            "numbers: level 1", range(columns), [each] * columns, stream=STREAMS
+        )
+        for level in range(2, _num_levels(schema) + 1):
+            found = column_distributions(measured)
+            finer = {place: column.refined() for place, column in found.items()}
+            features = [
+                histogram_feature(schema, place, starts)
+                for place, starts in finer.items()
+                if starts is not None
+            ]
+            if not features:
+                break
+            measured = yield from measure(
+                f"numbers: level {level}",
+                range(len(features)),
+                [each] * len(features),
+                stream=STREAMS + level,
+                workload=Workload(schema, (Histograms(schema, features),)),
+            )
+            left -= each * len(features)
+        return measured, left
+
+    def _cells(self, inner: Task, measured: Measurements) -> dict[int, Feature]:
+        """The cells of each numeric column in marginals: as many as noise lets tell apart."""
+        noise = float(noise_scales(inner, self.then.plan(inner).units).min())
+        least = max(1 / MOST_CELLS, CELL_NOISE * noise / measured.n_records)
+        schema = inner.workload.schema
+        return {
+            place: histogram_feature(schema, place, column.cut_points(least))
+            for place, column in column_distributions(measured).items()
+        }
+
+
+def cut(workload: Workload, features: Mapping[int, Feature]) -> Workload:
+    """A workload whose marginals have the given features of some columns.
+
+    Args:
+        workload: The workload.
+        features: The feature of each column that is cut, by its position.
+    """
+    families = [
+        Marginals(workload.schema, [_cut_marginal(each, features) for each in family.marginals])
+        if family.marginals
+        else family
+        for family in workload.families
+    ]
+    return Workload(workload.schema, tuple(families))
+
+
+def _cut_marginal(marginal: Marginal, features: Mapping[int, Feature]) -> Marginal:
+    tables = (
+        tuple(features.get(each.position, each) for each in table) for table in marginal.tables
+    )
+    return Marginal(tuple(dict.fromkeys(tables)))
+
+
+def _without_singles(workload: Workload) -> Workload | None:
+    """A workload without the marginals of one numeric column, of which histograms say more."""
+    numeric = set(numeric_positions(workload.schema))
+    kept: list[bool] = []
+    for family in workload.families:
+        if family.marginals:
+            kept += [
+                not set(each.positions) <= numeric or len(each.positions) > 1
+                for each in family.marginals
+            ]
+        else:
+            kept += [True] * len(family.group_sizes)
+    return workload.select(np.flatnonzero(kept)) if any(kept) else None
+
+
+def _even_cells(schema: Schema, place: int) -> Feature:
+    """A feature with cells of equal width: what marginals have before a column is measured."""
+    grid = Grid.of(expect_type(Numeric, schema.columns[place]))
+    span = grid.last + 1 - grid.first
+    cells = np.arange(MOST_CELLS, dtype=np.float64) / MOST_CELLS
+    starts = grid.first + np.floor(cells * span).astype(np.int64)
+    return histogram_feature(schema, place, np.unique(starts))
+
+
+def _num_levels(schema: Schema) -> int:
+    """The largest number of histograms of all numeric columns together."""
+    columns = [expect_type(Numeric, schema.columns[place]) for place in numeric_positions(schema)]
+    return sum(Grid.of(column).levels for column in columns)
+
+
+def _num_histograms(workload: Workload) -> int:
+    """How many of the groups, the first ones, are histograms."""
+    return sum(len(family.histograms) for family in workload.families)
+
+
+def _parts(workload: Workload) -> tuple[Workload | None, Workload | None]:
+    """The histograms of a workload, and all else."""
+    number, groups = _num_histograms(workload), workload.num_groups
+    return (
+        workload.select(range(number)) if number else None,
+        workload.select(range(number, groups)) if number < groups else None,
+    )
+
+
+def _delegated(steps: Steps, workload: Workload) -> Steps:
+    """The steps of another mechanism, whose groups are of a workload that the run has found."""
+    result: Any = None
+    try:
+        while True:
+            step = steps.send(result)
+            if isinstance(step, Measure | Select):
+                step = replace(step, workload=workload)
+            result = yield step
+            if isinstance(result, Measurements):
+                result = without_histograms(result)
+    except StopIteration:
+        return

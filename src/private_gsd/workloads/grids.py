@@ -1,0 +1,170 @@
+"""Grids: the values of a numeric column as whole steps, and cells of round widths on them.
+
+A histogram of a column is refined level by level. Its first cells are the magnitudes of a number
+(1, 2, 5, 10, 20, 50, … on both sides of 0), so that bounds that are far too wide cost a few empty
+cells. Moments, and numbers far from 0, begin with cells of equal width. The bounds and 0 have cells
+of their own. Cells are split at round numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from private_gsd.schema import Datetime, Real
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from private_gsd.schema import Numeric
+
+    Steps = NDArray[np.int64]
+
+# A real number without decimals is treated as if it had so many that its span has this many steps.
+SPAN_STEPS = 10**9
+# The largest step, and the largest number of decimals, that floats can tell from the next.
+LARGEST_STEP = 2**53
+MOST_DECIMALS = 300
+# The largest number of cells that a cell is split into, at each level; the last one repeats.
+BRANCHES = (10, 10, 20, 50, 100)
+# The number of cells of equal width that moments, and numbers far from 0, begin with.
+FIRST_CELLS = 20
+# Numbers whose upper bound is less than so many times their lower bound are far from 0.
+FAR_FROM_ZERO = 10
+# The largest number of levels of a histogram.
+MOST_LEVELS = 7
+
+_SECONDS = (1, 5, 15, 30, 60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600)
+_DAY = 86_400
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The steps of a numeric column: a value is a step divided by ``per_one``.
+
+    Attributes:
+        first: The first step.
+        last: The last step.
+        per_one: The number of steps per 1 of the encoded value.
+        exact: Whether all values stand on steps; otherwise a step stands for the values up to the
+            next one.
+        per_second: The number of steps per second, for moments with a time; else 0.
+        magnitudes: Whether the first cells are magnitudes.
+    """
+
+    first: int
+    last: int
+    per_one: float
+    exact: bool
+    per_second: int
+    magnitudes: bool
+
+    @classmethod
+    def of(cls, column: Numeric) -> Grid:
+        """The grid of a column."""
+        low, high = column.bounds
+        per_one, exact, per_second = 1.0, True, 0
+        if isinstance(column, Real):
+            exact = column.decimals is not None
+            decimals = column.decimals
+            if decimals is None:
+                largest = max(abs(low), abs(high))
+                decimals = math.ceil(math.log10(SPAN_STEPS) - math.log10(high - low))
+                decimals = min(decimals, math.floor(math.log10(LARGEST_STEP) - math.log10(largest)))
+                decimals = min(decimals, MOST_DECIMALS)
+            per_one = 10.0**decimals
+        if isinstance(column, Datetime):
+            per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}.get(column.unit, 0)
+        first, last = (math.floor(low * per_one), math.floor(high * per_one))
+        if exact:
+            first, last = round(low * per_one), round(high * per_one)
+        near = low <= 0 <= high or max(abs(low), abs(high)) >= FAR_FROM_ZERO * min(
+            abs(low), abs(high)
+        )
+        moments = column.kind in ("date", "datetime")
+        return cls(first, last, per_one, exact, per_second, near and not moments)
+
+    def breaks(self, starts: Steps) -> tuple[float, ...]:
+        """The cut points of cells that begin at these steps; the first begins at the bound."""
+        return tuple((starts[1:] / self.per_one).tolist())
+
+    def starts(self, breaks: tuple[float, ...]) -> Steps:
+        """The first step of each cell, from the cut points."""
+        return np.array([self.first, *(self._step(cut) for cut in breaks)], dtype=np.int64)
+
+    def _step(self, value: float) -> int:
+        """The first step at or after a value, but for rounding."""
+        place = value * self.per_one
+        near = round(place)
+        return near if abs(place - near) < 1e-6 + 4e-16 * abs(place) else math.ceil(place)
+
+    def first_cells(self) -> Steps:
+        """The first step of each cell of the first level."""
+        found = {self.first, self.last, min(self.first + 1, self.last)}
+        if self.first <= 0 <= self.last and self.per_second == 0 and self.magnitudes:
+            found |= {0, 1}
+        if self.magnitudes:
+            for size in _round_numbers(max(abs(self.first), abs(self.last))):
+                found |= {size, 1 - size}
+        else:
+            found |= set(self._multiples(self.first, self.last + 1, FIRST_CELLS))
+        return np.array(sorted(s for s in found if self.first <= s <= self.last), dtype=np.int64)
+
+    def split(self, start: int, end: int, level: int) -> list[int]:
+        """The first steps of the cells that a cell is split into.
+
+        Args:
+            start: The first step of the cell.
+            end: The step after its last.
+            level: The level of the cell, from 0.
+        """
+        branches = BRANCHES[min(level, len(BRANCHES) - 1)]
+        return [start, *self._multiples(start, end, branches)]
+
+    @cached_property
+    def levels(self) -> int:
+        """The largest number of levels that a histogram on this grid may have."""
+        starts = self.first_cells()
+        widest = int(np.diff(starts, append=self.last + 1).max())
+        found = 1
+        while widest > 1 and found < MOST_LEVELS:
+            widest = self._width(widest / BRANCHES[min(found - 1, len(BRANCHES) - 1)])
+            found += 1
+        return found
+
+    def _multiples(self, start: int, end: int, most: int) -> list[int]:
+        """The multiples of a round width between two steps, both excluded."""
+        width = self._width((end - start) / most)
+        return list(range((start // width + 1) * width, end, width))
+
+    def _width(self, least: float) -> int:
+        """The least round width that is no less than a number."""
+        if self.per_second == 0 or least <= self.per_second / 2:
+            return _round_up(least)
+        widths = [self.per_second * seconds for seconds in _SECONDS]
+        if least <= widths[-1]:
+            return widths[bisect_left(widths, least)]
+        return self.per_second * _DAY * _round_up(least / self.per_second / _DAY)
+
+
+def _round_numbers(most: int) -> Iterator[int]:
+    """1, 2, 5, 10, 20, 50, … up to a number."""
+    power = 1
+    while power <= most:
+        yield from (each * power for each in (1, 2, 5) if each * power <= most)
+        power *= 10
+
+
+def _round_up(number: float) -> int:
+    """The least of 1, 2, 5, 10, 20, 50, … that is no less than a number."""
+    if number <= 1:
+        return 1
+    power: int = 10 ** math.floor(math.log10(number))
+    return next(each * power for each in (1, 2, 5, 10, 20) if each * power >= number)
