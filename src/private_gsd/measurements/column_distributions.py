@@ -139,6 +139,22 @@ class ColumnDistribution:
             held += shares[place]
         return np.array(found, dtype=np.int64)
 
+    def joined(self, starts: Steps, least: float) -> Steps:
+        """Cells joined to larger ones; the first steps of these.
+
+        Args:
+            starts: The first step of each cell.
+            least: The least share of the records that a joined cell should have.
+        """
+        held = np.cumsum(self.shares_between(starts))
+        found = [int(starts[0])]
+        before = 0.0
+        for start, below in zip(starts[1:].tolist(), held[:-1], strict=True):
+            if below - before >= least:
+                found.append(start)
+                before = below
+        return np.array(found, dtype=np.int64)
+
     def shares_between(self, starts: Steps) -> Vector:
         """The shares of coarser cells; within a cell of the finest level, values are even.
 

@@ -48,8 +48,9 @@ if TYPE_CHECKING:
 
 # The fraction of the budget that histograms get, where marginals of several columns follow.
 FRACTION = 0.15
-# The largest number of cells of a numeric column in marginals.
-MOST_CELLS = 32
+# The largest number of cells of a numeric column in marginals, at each level: coarse cells have less
+# noise, fine ones tell more apart.
+LEVELS = (4, 16)
 # The least count of a cell is this many times the noise on a count of a marginal.
 CELL_NOISE = 3.0
 # The first stream of seeded noise of the histograms; the other mechanism has those below.
@@ -217,23 +218,27 @@ class NumbersFirst(Mechanism):
             left -= each * len(features)
         return measured, left
 
-    def _cells(self, inner: Task, measured: Measurements) -> dict[int, Feature]:
+    def _cells(self, inner: Task, measured: Measurements) -> dict[int, tuple[Feature, ...]]:
         """The cells of each numeric column in marginals: as many as noise lets tell apart."""
         noise = float(noise_scales(inner, self.then.plan(inner).units).min())
-        least = max(1 / MOST_CELLS, CELL_NOISE * noise / measured.n_records)
+        finest = max(1 / LEVELS[-1], CELL_NOISE * noise / measured.n_records)
         schema = inner.workload.schema
-        return {
-            place: histogram_feature(schema, place, column.cut_points(least))
-            for place, column in column_distributions(measured).items()
-        }
+        found = {}
+        for place, column in column_distributions(measured).items():
+            starts = column.cut_points(finest)
+            levels = [column.joined(starts, 1 / number) for number in LEVELS[:-1]]
+            found[place] = tuple(
+                histogram_feature(schema, place, each) for each in (*levels, starts)
+            )
+        return found
 
 
-def cut(workload: Workload, features: Mapping[int, Feature]) -> Workload:
+def cut(workload: Workload, features: Mapping[int, tuple[Feature, ...]]) -> Workload:
     """A workload whose marginals have the given features of some columns.
 
     Args:
         workload: The workload.
-        features: The feature of each column that is cut, by its position.
+        features: The features of each column that is cut, at each level, by its position.
     """
     families = [
         Marginals(workload.schema, [_cut_marginal(each, features) for each in family.marginals])
@@ -244,9 +249,15 @@ def cut(workload: Workload, features: Mapping[int, Feature]) -> Workload:
     return Workload(workload.schema, tuple(families))
 
 
-def _cut_marginal(marginal: Marginal, features: Mapping[int, Feature]) -> Marginal:
+def _cut_marginal(marginal: Marginal, features: Mapping[int, tuple[Feature, ...]]) -> Marginal:
+    if not set(marginal.positions) & set(features):
+        return marginal
     tables = (
-        tuple(features.get(each.position, each) for each in table) for table in marginal.tables
+        tuple(
+            features[each.position][level] if each.position in features else each for each in table
+        )
+        for table in marginal.tables
+        for level in range(len(LEVELS))
     )
     return Marginal(tuple(dict.fromkeys(tables)))
 
@@ -266,13 +277,16 @@ def _without_singles(workload: Workload) -> Workload | None:
     return workload.select(np.flatnonzero(kept)) if any(kept) else None
 
 
-def _even_cells(schema: Schema, place: int) -> Feature:
-    """A feature with cells of equal width: what marginals have before a column is measured."""
+def _even_cells(schema: Schema, place: int) -> tuple[Feature, ...]:
+    """Features with cells of equal width: what marginals have before a column is measured."""
     grid = Grid.of(expect_type(Numeric, schema.columns[place]))
     span = grid.last + 1 - grid.first
-    cells = np.arange(MOST_CELLS, dtype=np.float64) / MOST_CELLS
-    starts = grid.first + np.floor(cells * span).astype(np.int64)
-    return histogram_feature(schema, place, np.unique(starts))
+    found = []
+    for number in LEVELS:
+        cells = np.arange(number, dtype=np.float64) / number
+        starts = grid.first + np.floor(cells * span).astype(np.int64)
+        found.append(histogram_feature(schema, place, np.unique(starts)))
+    return tuple(found)
 
 
 def _num_levels(schema: Schema) -> int:
