@@ -303,12 +303,12 @@ class Case:
             checkpoint = MemoryCheckpoint()
             Executor(
                 task=task,
-                exact=lambda: exact[table],
+                exact=lambda _: exact[table],
                 payments=UnledgeredPayments(LocalAccountant(budget, self.neighbours)),
                 checkpoint=checkpoint,
                 noise=lambda stream: noise,  # noqa: ARG005
                 project=lambda measured, start, number: pair.synthetic,  # noqa: ARG005
-                initial_table=lambda: pair.synthetic,
+                initial_table=lambda _: pair.synthetic,
             ).run(mechanism)
             return published(checkpoint)
 

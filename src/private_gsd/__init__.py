@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from private_gsd.schema import Integer as Integer
     from private_gsd.schema import Real as Real
     from private_gsd.schema import Schema as Schema
+    from private_gsd.synthesis.choices import UnmeasuredWarning as UnmeasuredWarning
     from private_gsd.synthesis.sampling import FewAlikeWarning as FewAlikeWarning
     from private_gsd.synthesis.smartnoise import GsdSynthesizer as GsdSynthesizer
     from private_gsd.synthesis.sweep import Sweep as Sweep
@@ -113,6 +114,7 @@ _NAMES = {
         "projection.genetic": "GeneticSearch evolve",
         "runs.release": "Release",
         "schema": "Boolean Categorical Column Date Datetime Integer Real Schema",
+        "synthesis.choices": "UnmeasuredWarning",
         "synthesis.sampling": "FewAlikeWarning",
         "synthesis.smartnoise": "GsdSynthesizer",
         "synthesis.sweep": "Sweep",

@@ -187,7 +187,7 @@ class FamilyContract(ABC):
         [family] = workload.families
         assert len(family.marginals) in (0, workload.num_groups)
         tables = QueryLayout.of([family]).tables
-        assert bool(tables) == bool(family.marginals)
+        assert bool(tables) == bool(family.marginals or family.histograms)
         if family.marginals:
             assert family.group_sizes.tolist() == [each.size for each in family.marginals]
             assert [each.group for each in tables] == [

@@ -24,6 +24,7 @@ from private_gsd.workloads import (
 )
 from private_gsd.workloads.families import FAMILIES
 from private_gsd.workloads.features import Feature
+from private_gsd.workloads.histograms import first_histograms
 from private_gsd.workloads.sums import STEPS, Part
 from tests.sql.people import SCHEMA
 from tests.workloads import twins
@@ -60,6 +61,20 @@ class TestMarginals(FamilyContract):
                 cells = itertools.product(*(range(feature.size) for feature in features))
                 found += [int(cell == mine) for cell in cells]
         return found
+
+
+class TestHistograms(FamilyContract):
+    name: ClassVar[str] = "histograms"
+
+    def make(self) -> Workload:
+        return Workload(SCHEMA, (first_histograms(SCHEMA),))
+
+    def contributions(self, family: Family, row: Row) -> list[int]:
+        return [
+            int(cell == cell_of(feature, row))
+            for feature in family.histograms
+            for cell in range(feature.size)
+        ]
 
 
 class TestConjunctions(FamilyContract):

@@ -14,6 +14,7 @@ All of this is computed from measurements, and so it costs no privacy.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -238,7 +239,7 @@ def estimated_counts(levels: Sequence[Level], end: int, total: float) -> Vector:
         widths = np.diff(level.starts, append=end).astype(np.float64)
         finer = np.empty(len(parent))
         firsts = np.searchsorted(parent, np.arange(len(counts) + 1))
-        for number, (first, last) in enumerate(zip(firsts, firsts[1:], strict=False)):
+        for number, (first, last) in enumerate(itertools.pairwise(firsts)):
             mine = slice(first, last)
             finer[mine] = _divided(mean[mine], variance[mine], widths[mine], counts[number])
         counts = finer

@@ -18,6 +18,9 @@ from private_gsd.errors import MeasurementError, WorkloadError
 from private_gsd.measurements.derived_statistics import Statistic, check_derivable, derive
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.measurements.public_counts import check_counts, require_possible, whole_counts
+from private_gsd.schema import Numeric
+from private_gsd.sql.expressions import columns_of_truth
+from private_gsd.sql.parsing import parse_predicate
 from private_gsd.workloads import Sums, Workload, predicates
 from private_gsd.workloads.sums import Part
 
@@ -140,6 +143,17 @@ class KnowledgeOf:
         if self.knowledge.public_counts:
             found.append(predicates(self.schema, list(self.knowledge.public_counts)[:1]))
         return sum(found[1:], start=found[0]) if found else None
+
+    @property
+    def cuts_numbers(self) -> bool:
+        """Whether derived statistics have conditions on numbers, which need cut points there."""
+        return any(
+            isinstance(self.schema.columns[place], Numeric)
+            for statistic in self.statistics
+            for text in (statistic.event, statistic.where)
+            if text
+            for place in columns_of_truth(parse_predicate(self.schema, text))
+        )
 
     def check(self, certain: Workload) -> None:
         """Refuse derived statistics that cannot be estimated from the measured queries.

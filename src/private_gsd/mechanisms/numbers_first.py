@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
 
 # The fraction of the budget that histograms get, where marginals of several columns follow.
-FRACTION = 0.15
-# The largest number of cells of a numeric column in marginals, at each level: coarse cells have less
-# noise, fine ones tell more apart.
+FRACTION = 0.2
+# The largest number of cells of a numeric column in marginals, at each level: coarse cells have
+# less noise, fine ones tell more apart.
 LEVELS = (4, 16)
 # The least count of a cell is this many times the noise on a count of a marginal.
 CELL_NOISE = 3.0
@@ -137,7 +137,7 @@ class NumbersFirst(Mechanism):
         yield from _delegated(self.then.steps(then), then.workload)
 
     def plan(self, task: Task) -> Plan:
-        """What one level of each histogram gets, and what the other mechanism does with the rest."""
+        """What one level of each histogram gets, and the plan of the other mechanism."""
         histograms, rest = _parts(task.workload)
         if histograms is None:
             return self.then.plan(task)

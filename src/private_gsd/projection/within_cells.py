@@ -78,6 +78,11 @@ def summed_histograms(measured: Measurements) -> Measurements:
     return summed if rest is None else rest + summed
 
 
+def looks_at_numbers(families: Sequence[Family]) -> bool:
+    """Whether some queries depend on numbers themselves, not only on their cells."""
+    return bool(QueryLayout.of(families).forms & {"halfspaces", "sums", "functions"})
+
+
 def redrawn(matrix: Matrix, measured: Measurements, fitted: Sequence[Family], seed: int) -> Matrix:
     """A table whose numeric values are drawn again within their cells, as the histograms say.
 

@@ -14,7 +14,7 @@ from private_gsd.mechanisms.forecast import require_memory
 from private_gsd.mechanisms.precompilation import precompile
 from private_gsd.privacy.noise import InsecureSeededNoise, SecureNoise
 from private_gsd.projection.constraints import first_table
-from private_gsd.projection.within_cells import redrawn, summed_histograms
+from private_gsd.projection.within_cells import looks_at_numbers, redrawn, summed_histograms
 from private_gsd.runs.executor import COUNTING_STREAM, Executor
 from private_gsd.system.progress import Progress, ignore
 
@@ -194,17 +194,21 @@ def project(
 ) -> Matrix:
     """A table of measurements; Ctrl-C is raised again, or the next step would be paid for."""
     fitted = summed_histograms(measurements)
-    found = projector.project(
-        fitted,
-        rows=rows,
-        seed=seed,
-        start=start,
-        threads=threads,
-        progress=progress,
-    )
-    if found.reason == "interrupted":
-        raise KeyboardInterrupt
-    return redrawn(found.matrix, measurements, fitted.workload.families, seed)
+    families = fitted.workload.families
+
+    def made(start: Matrix | None) -> Matrix:
+        found = projector.project(
+            fitted, rows=rows, seed=seed, start=start, threads=threads, progress=progress
+        )
+        if found.reason == "interrupted":
+            raise KeyboardInterrupt
+        return found.matrix
+
+    table = redrawn(made(start), measurements, families, seed)
+    if fitted is not measurements and projector.takes_knowledge and looks_at_numbers(families):
+        # Some queries look at the numbers within cells: they are fitted again.
+        table = made(table)
+    return table
 
 
 class ReportedNoise:

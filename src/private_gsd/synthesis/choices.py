@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -38,6 +39,7 @@ from private_gsd.schema import Schema
 from private_gsd.sql.rules import check_rules
 from private_gsd.workloads import Workload
 from private_gsd.workloads.checks import whole
+from private_gsd.workloads.mentions import unmentioned_columns
 from private_gsd.workloads.serialisation import dump_workload
 from private_gsd.workloads.specs import default_specs, workload_of
 
@@ -51,6 +53,10 @@ if TYPE_CHECKING:
 
 # The δ with which a budget is checked where its own is not known yet.
 STAND_IN_DELTA = 1e-9
+
+
+class UnmeasuredWarning(UserWarning):
+    """No query of the workload depends on some columns."""
 
 
 @dataclass(frozen=True)
@@ -154,11 +160,14 @@ class Parameters:
         """The user's mechanism, or the choice for a target workload.
 
         Where the target workload is the program's choice, fine histograms of numbers come first.
-        Who asks for one-shot gets one-shot.
+        Who asks for one-shot gets one-shot. Derived statistics with conditions on numbers need the
+        cut points of the target workload.
         """
         mechanism = self.mechanism or choose_mechanism(target)
         asked = self.workload is not None or isinstance(self.mechanism, OneShot)
-        return mechanism if asked else numbers_first(mechanism, target)
+        if asked or self.knowledge.cuts_numbers:
+            return mechanism
+        return numbers_first(mechanism, target)
 
     def account(
         self, ledger: Any, dataset: str, *, create_ledger: bool = False
@@ -228,7 +237,9 @@ class Choices:
         """The user's target workload, or one chosen by the public number of records."""
         parameters = self.parameters
         if parameters.workload is not None:
-            return parameters.target_of(parameters.workload)
+            target = parameters.target_of(parameters.workload)
+            _warn_of_unmeasured(parameters.mechanism_for(target).candidates(target))
+            return target
         if not n_records or not self.public:
             return parameters.target_of(default_specs(parameters.schema))
         return parameters.target_of(
@@ -329,6 +340,20 @@ class Choices:
         external = parameters.knowledge.external_workload
         check_projector(parameters.projector, mechanism, mechanism.candidates(target), external)
         return mechanism
+
+
+def _warn_of_unmeasured(workload: Workload) -> None:
+    """Warn of columns that no query of a user's own workload depends on."""
+    names = unmentioned_columns(workload)
+    if names:
+        some = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+        warnings.warn(
+            f"no query of the workload depends on {some}: the synthetic values of "
+            f"{'this column' if len(names) == 1 else 'these columns'} will be uniform; add "
+            "'categorical:1' or 'tree:1' to measure single columns, or leave the workload out",
+            UnmeasuredWarning,
+            stacklevel=4,
+        )
 
 
 def _check_schema(schema: Any) -> None:

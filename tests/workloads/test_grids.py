@@ -1,0 +1,105 @@
+"""Grids: cells of round widths that cover a column, down to single values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from private_gsd import Date, Datetime, Integer, Real
+from private_gsd.schema import Numeric
+from private_gsd.workloads.grids import BRANCHES, MOST_LEVELS, Grid
+
+COLUMNS = [
+    Integer("x", lower=0, upper=99),
+    Integer("x", lower=0, upper=1),
+    Integer("x", lower=-20_000, upper=2_000_000),
+    Integer("x", lower=1990, upper=2030),
+    Integer("x", lower=-(2**53) + 1, upper=2**53 - 1),
+    Integer("x", lower=-50, upper=-7),
+    Real("x", lower=0, upper=50_000, decimals=1),
+    Real("x", lower=-1.25, upper=7.5, decimals=2),
+    Real("x", lower=0, upper=1),
+    Real("x", lower=1e-300, upper=1e300),
+    Real("x", lower=0, upper=1e-300),
+    Real("x", lower=1e15, upper=1e15 + 1),
+    Date("x", lower="1900-01-01", upper="2026-12-31"),
+    Datetime("x", lower="2020-01-01", upper="2024-01-01"),
+]
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=repr)
+def test_the_first_cells_cover_the_column(column: Numeric) -> None:
+    grid = Grid.of(column)
+    starts = grid.first_cells()
+    assert starts[0] == grid.first
+    assert starts[-1] == grid.last  # the upper bound has a cell of its own
+    assert (np.diff(starts) > 0).all()
+    assert len(starts) < 120
+    if grid.first <= 0 <= grid.last and column.kind in ("integer", "real"):
+        zero = int(np.flatnonzero(starts == 0)[0])
+        assert zero == len(starts) - 1 or starts[zero + 1] == 1
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=repr)
+def test_cut_points_are_inside_the_bounds_and_say_where_cells_begin(column: Numeric) -> None:
+    grid = Grid.of(column)
+    starts = grid.first_cells()
+    breaks = grid.breaks(starts)
+    low, high = column.bounds
+    assert all(low < cut <= high for cut in breaks)
+    assert list(breaks) == sorted(set(breaks))
+    np.testing.assert_array_equal(grid.starts(breaks), starts)
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=repr)
+@given(data=st.data())
+def test_a_cell_is_split_down_to_a_single_value(column: Numeric, data: Any) -> None:
+    """Within the number of levels, unless that is the largest."""
+    grid = Grid.of(column)
+    value = data.draw(st.integers(grid.first, grid.last))
+    starts = grid.first_cells().tolist()
+    levels = 1
+    while True:
+        start = max(each for each in starts if each <= value)
+        end = min((each for each in starts if each > value), default=grid.last + 1)
+        if end - start == 1 or levels == MOST_LEVELS:
+            break
+        starts = grid.split(start, end, levels - 1)
+        assert starts[0] == start
+        assert starts == sorted(set(starts))
+        assert len(starts) > 1
+        assert starts[-1] < end
+        assert len(starts) <= BRANCHES[min(levels - 1, len(BRANCHES) - 1)] + 1
+        starts.append(end)
+        levels += 1
+    assert levels <= grid.levels <= MOST_LEVELS
+
+
+def test_cells_are_round() -> None:
+    """Magnitudes first, and then multiples of 1, 2 or 5 times a power of ten."""
+    grid = Grid.of(Integer("income", lower=0, upper=10_000_000))
+    first = [0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000]
+    assert grid.first_cells().tolist()[: len(first)] == first
+    assert grid.split(20_000, 50_000, 0) == [20_000, 25_000, 30_000, 35_000, 40_000, 45_000]
+    far = Grid.of(Integer("year", lower=1990, upper=2030))
+    assert far.first_cells().tolist()[:4] == [1990, 1991, 1995, 2000]
+
+
+def test_wide_bounds_cost_a_few_cells_and_a_level_or_two() -> None:
+    grids = [Grid.of(Integer("x", lower=0, upper=10**power)) for power in (5, 6, 7, 8)]
+    sizes = [len(grid.first_cells()) for grid in grids]
+    assert np.diff(sizes).tolist() == [3, 3, 3]
+    assert grids[-1].levels - grids[0].levels <= 2
+
+
+def test_times_are_split_at_minutes_hours_and_days() -> None:
+    grid = Grid.of(Datetime("x", lower="2020-01-01", upper="2020-01-31"))
+    day = 86_400
+    starts = grid.first_cells()
+    assert (starts[2:-1] % (2 * day) == 0).all()
+    inside = grid.split(int(starts[2]), int(starts[3]), 0)
+    assert set(np.diff(inside)) == {6 * 3600}
