@@ -6,8 +6,9 @@ are combined by weighted least squares on the tree of cells. Then, from the top 
 
 - Of the coarsest cells, those that noise explains are empty: far from all mass a cell must stand
   out clearly, beside mass a little is enough.
-- The cells of a split cell share its mass. A cell that stands out from its width's share is a
-  spike, and keeps its own estimate. The others are shrunk towards even mass.
+- The cells of a split cell share its mass. A cell that stands out from its even share is a spike,
+  and keeps its own estimate. The others are shrunk towards even shares. Even shares are those of
+  the widths, or of how likely the values are (see ``projection.likely_values``).
 
 All of this is computed from measurements, and so it costs no privacy.
 """
@@ -27,7 +28,7 @@ from private_gsd.schema import Numeric
 from private_gsd.workloads.grids import Grid
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
     Steps = NDArray[np.int64]
+    Prior = Callable[[Steps, Steps], Vector]
 
 # How many standard deviations of noise a coarse cell must hold: far from mass, and beside it.
 FAR = 4.0
@@ -70,6 +72,8 @@ class ColumnDistribution:
         nullable: Whether the column has nulls.
         levels: The histograms, each finer than the one before.
         n_records: The number of records.
+        prior: How likely cells are before they are measured, from their first steps and widths; as
+            their widths by default.
     """
 
     position: int
@@ -77,12 +81,13 @@ class ColumnDistribution:
     nullable: bool
     levels: tuple[Level, ...]
     n_records: int
+    prior: Prior | None = None
 
     @cached_property
     def _counts(self) -> Vector:
         """The estimated count of each cell of the finest level, the null's included."""
         ends = self.grid.last + 1 + self.nullable
-        return estimated_counts(self.levels, ends, float(self.n_records))
+        return estimated_counts(self.levels, ends, float(self.n_records), self.prior)
 
     @property
     def starts(self) -> Steps:
@@ -186,12 +191,9 @@ class ColumnDistribution:
 
 
 def without_histograms(measured: Measurements) -> Measurements | None:
-    """The measurements of all groups that are no histograms; None if there are none."""
+    """The measurements of all groups but histograms and patterns; None if there are none."""
     kept = np.concatenate(
-        [
-            np.full(len(family.group_sizes), not family.histograms)
-            for family in measured.workload.families
-        ]
+        [np.full(len(family.group_sizes), not family.fine) for family in measured.workload.families]
     )
     return measured.select(np.flatnonzero(kept)) if kept.any() else None
 
@@ -223,25 +225,29 @@ def column_distributions(measured: Measurements) -> Mapping[int, ColumnDistribut
     }
 
 
-def estimated_counts(levels: Sequence[Level], end: int, total: float) -> Vector:
+def estimated_counts(
+    levels: Sequence[Level], end: int, total: float, prior: Prior | None = None
+) -> Vector:
     """The estimated counts of the cells of the finest level; none is negative.
 
     Args:
         levels: The levels, each finer than the one before.
         end: The step after the last cell.
         total: The sum of all counts.
+        prior: See ``ColumnDistribution``.
     """
     means, variances, parents = combined(levels)
     counts = _coarsest(means[0], variances[0], total)
     for mean, variance, parent, level in zip(
         means[1:], variances[1:], parents, levels[1:], strict=True
     ):
-        widths = np.diff(level.starts, append=end).astype(np.float64)
+        widths = np.diff(level.starts, append=end)
+        even = widths.astype(np.float64) if prior is None else prior(level.starts, widths)
         finer = np.empty(len(parent))
         firsts = np.searchsorted(parent, np.arange(len(counts) + 1))
         for number, (first, last) in enumerate(itertools.pairwise(firsts)):
             mine = slice(first, last)
-            finer[mine] = _divided(mean[mine], variance[mine], widths[mine], counts[number])
+            finer[mine] = _divided(mean[mine], variance[mine], even[mine], counts[number])
         counts = finer
     return counts
 
@@ -282,19 +288,20 @@ def _coarsest(mean: Vector, variance: Vector, total: float) -> Vector:
     return _nearest(mean, kept, total)
 
 
-def _divided(mean: Vector, variance: Vector, widths: Vector, total: float) -> Vector:
+def _divided(mean: Vector, variance: Vector, even: Vector, total: float) -> Vector:
     """The counts of the parts of one cell, which add up to its count."""
     if len(mean) == 1:
         return np.array([total])
-    even = widths / widths.sum()
     if total <= 0:
         return np.zeros(len(mean))
+    even = even / even.sum() if even.sum() > 0 else np.full(len(mean), 1 / len(mean))
     mean = mean + (total - mean.sum()) * variance / variance.sum()
     noise = np.sqrt(variance)
     spikes = np.zeros(len(mean), dtype=np.bool_)
     rest = total
     while not spikes.all():
-        excess = np.where(spikes, -np.inf, mean - rest * even / even[~spikes].sum()) / noise
+        share = max(float(even[~spikes].sum()), 1e-12)
+        excess = np.where(spikes, -np.inf, mean - rest * even / share) / noise
         best = int(excess.argmax())
         if excess[best] <= SPIKE:
             break
@@ -309,7 +316,7 @@ def _divided(mean: Vector, variance: Vector, widths: Vector, total: float) -> Ve
 
 def _shrunk(mean: Vector, variance: Vector, even: Vector, total: float) -> Vector:
     """Counts of a given sum, shrunk towards even mass as far as noise explains the difference."""
-    base = total * even / even.sum()
+    base = total * even / max(float(even.sum()), 1e-12)
     excess = mean - base
     squares = float((excess**2 / variance).sum())
     freedom = len(mean) - 1

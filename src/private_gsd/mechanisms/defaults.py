@@ -15,7 +15,7 @@ import numpy as np
 from private_gsd.errors import WorkloadError
 from private_gsd.mechanisms.base import Task, noise_scales
 from private_gsd.mechanisms.candidates import scopes_of
-from private_gsd.mechanisms.numbers_first import FRACTION, NumbersFirst
+from private_gsd.mechanisms.numbers_first import FRACTION, NumbersFirst, num_fine
 from private_gsd.mechanisms.one_shot import Layered, OneShot
 from private_gsd.schema import Discrete, Numeric
 from private_gsd.workloads.specs import default_specs, workload_of
@@ -121,7 +121,7 @@ def choose_rows(
     if plan.selection_noise:
         return ROWS[0]
     scales = noise_scales(task, plan.units) / workload.max_contributions
-    first = sum(len(family.histograms) for family in workload.families)
+    first = num_fine(workload)
     noise = float(scales[first:].min() if first < len(scales) else scales.min()) / n_records
     return int(np.clip(round(ROWS_PER_NOISE / noise, -3), *ROWS))
 

@@ -26,10 +26,10 @@ from private_gsd.mechanisms.base import Mechanism, Plan, noise_scales
 from private_gsd.mechanisms.one_shot import OneShot
 from private_gsd.mechanisms.steps import Measure, Select, measure, project
 from private_gsd.schema import Numeric
-from private_gsd.workloads import Marginals, Workload
+from private_gsd.workloads import Family, Marginals, Workload
 from private_gsd.workloads.checks import fraction
 from private_gsd.workloads.features import Feature
-from private_gsd.workloads.grids import Grid
+from private_gsd.workloads.grids import MOST_LEVELS, Grid
 from private_gsd.workloads.histograms import (
     Histograms,
     first_histograms,
@@ -37,6 +37,7 @@ from private_gsd.workloads.histograms import (
     numeric_positions,
 )
 from private_gsd.workloads.marginals import Marginal
+from private_gsd.workloads.patterns import Patterns, patterns_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -102,7 +103,7 @@ class NumbersFirst(Mechanism):
         places = numeric_positions(schema)
         if not places:
             return self.then.candidates(target)
-        histograms = Workload(schema, (first_histograms(schema),))
+        histograms = Workload(schema, _first_families(schema))
         rest = _without_singles(target)
         if rest is None:
             return histograms
@@ -111,7 +112,7 @@ class NumbersFirst(Mechanism):
 
     def counted_first(self, workload: Workload) -> Workload:
         """The first histograms; the rest is cut first."""
-        number = _num_histograms(workload)
+        number = num_fine(workload)
         return workload.select(range(number)) if number else workload
 
     def always_measured(self, workload: Workload) -> Workload:
@@ -198,7 +199,7 @@ class NumbersFirst(Mechanism):
         measured = yield from measure(
             "numbers: level 1", range(columns), [each] * columns, stream=STREAMS
         )
-        for level in range(2, _num_levels(schema) + 1):
+        for level in range(2, MOST_LEVELS + 1):
             found = column_distributions(measured)
             finer = {place: column.refined() for place, column in found.items()}
             features = [
@@ -290,19 +291,26 @@ def _even_cells(schema: Schema, place: int) -> tuple[Feature, ...]:
 
 
 def _num_levels(schema: Schema) -> int:
-    """The largest number of histograms of all numeric columns together."""
+    """The largest number of histograms and patterns of all numeric columns together."""
     columns = [expect_type(Numeric, schema.columns[place]) for place in numeric_positions(schema)]
-    return sum(Grid.of(column).levels for column in columns)
+    return sum(Grid.of(column).levels for column in columns) + len(patterns_of(schema))
 
 
-def _num_histograms(workload: Workload) -> int:
-    """How many of the groups, the first ones, are histograms."""
-    return sum(len(family.histograms) for family in workload.families)
+def _first_families(schema: Schema) -> tuple[Family, ...]:
+    """What is measured before all else: the first histograms, and patterns."""
+    patterns = patterns_of(schema)
+    more = (Patterns(schema, patterns),) if patterns else ()
+    return (first_histograms(schema), *more)
+
+
+def num_fine(workload: Workload) -> int:
+    """How many of the groups, the first ones, are histograms or patterns."""
+    return sum(len(family.group_sizes) for family in workload.families if family.fine)
 
 
 def _parts(workload: Workload) -> tuple[Workload | None, Workload | None]:
     """The histograms of a workload, and all else."""
-    number, groups = _num_histograms(workload), workload.num_groups
+    number, groups = num_fine(workload), workload.num_groups
     return (
         workload.select(range(number)) if number else None,
         workload.select(range(number, groups)) if number < groups else None,

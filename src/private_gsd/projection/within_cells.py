@@ -15,6 +15,7 @@ import numpy as np
 from private_gsd.measurements.column_distributions import column_distributions, without_histograms
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.projection.constraints import broken_rows
+from private_gsd.projection.likely_values import LikelyValues, patterns_by_column
 from private_gsd.sql.rules import check_rules
 from private_gsd.workloads import Marginals, Workload
 from private_gsd.workloads.histograms import histogram_feature
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from private_gsd.measurements.column_distributions import ColumnDistribution
     from private_gsd.schema import Schema
     from private_gsd.workloads import Family
 
@@ -92,7 +92,11 @@ def redrawn(matrix: Matrix, measured: Measurements, fitted: Sequence[Family], se
         fitted: The queries that the projector has fitted.
         seed: The seed of the projection.
     """
-    columns = column_distributions(measured)
+    patterns = patterns_by_column(measured)
+    columns = {
+        place: LikelyValues.of(column, patterns.get(place, []))
+        for place, column in column_distributions(measured).items()
+    }
     if not columns or not len(matrix):
         return matrix
     schema = measured.workload.schema
@@ -105,8 +109,8 @@ def redrawn(matrix: Matrix, measured: Measurements, fitted: Sequence[Family], se
     made = matrix.copy(order="F")
     rows = np.arange(len(matrix))
     for _ in range(TRIES if rules.texts else 1):
-        for place, column in columns.items():
-            made[rows, place] = _drawn(matrix[rows, place], column, cuts[place], schema, rng)
+        for place, likely in columns.items():
+            made[rows, place] = _drawn(matrix[rows, place], likely, cuts[place], schema, rng)
         if not rules.texts:
             return made
         rows = rows[broken_rows(schema, np.ascontiguousarray(made[rows]))]
@@ -118,7 +122,7 @@ def redrawn(matrix: Matrix, measured: Measurements, fitted: Sequence[Family], se
 
 def _drawn(
     values: Vector,
-    column: ColumnDistribution,
+    likely: LikelyValues,
     cuts: Vector,
     schema: Schema,
     rng: np.random.Generator,
@@ -127,15 +131,17 @@ def _drawn(
 
     Args:
         values: The old values.
-        column: The distribution of the column.
+        likely: Draws values within cells of the column.
         cuts: The cut points of the cells.
         schema: The public schema.
         rng: The random number generator.
     """
+    column = likely.column
     found = values.copy()
     cells = np.searchsorted(cuts, values, side="right")
     cells[np.isnan(values)] = -1
     edges = np.unique(np.concatenate([column.starts, column.grid.starts(tuple(cuts.tolist()))]))
+    ends = np.append(edges[1:], column.grid.last + 1)
     shares = column.shares_between(edges)
     owners = np.searchsorted(cuts, edges / column.grid.per_one, side="right")
     order = np.argsort(cells, kind="stable")
@@ -149,23 +155,7 @@ def _drawn(
         # Evenly spaced levels, so that each piece has its share of the rows but for rounding.
         levels = (np.arange(len(rows)) + rng.random()) / len(rows) * below[-1]
         chosen = pieces[np.minimum(np.searchsorted(below, levels, side="right"), len(below) - 1)]
-        found[rng.permutation(rows)] = _values(column, edges, chosen, rng)
+        steps = likely.draw(edges[chosen], ends[chosen], rng)
+        found[rng.permutation(rows)] = steps / column.grid.per_one
     low, high = schema.columns[column.position].bounds
     return np.clip(found, low, high)
-
-
-def _values(
-    column: ColumnDistribution,
-    edges: NDArray[np.int64],
-    chosen: NDArray[np.int64],
-    rng: np.random.Generator,
-) -> Vector:
-    """Even random values between two edges each."""
-    starts = edges[chosen].astype(np.float64)
-    widths = np.append(edges, column.grid.last + 1)[chosen + 1] - starts
-    inside = rng.random(len(chosen)) * widths
-    if column.grid.exact:
-        inside = np.floor(inside)
-    else:
-        inside[widths == 1] = 0.0  # the round number that a cell of one step begins with
-    return np.asarray((starts + inside) / column.grid.per_one)

@@ -35,6 +35,7 @@ from private_gsd.workloads.functions import Functions
 from private_gsd.workloads.halfspaces import Halfspaces
 from private_gsd.workloads.histograms import Histograms
 from private_gsd.workloads.marginals import Marginals
+from private_gsd.workloads.patterns import Patterns
 from private_gsd.workloads.predicates import Predicates
 from private_gsd.workloads.sums import Sums
 
@@ -46,6 +47,7 @@ FAMILIES: dict[str, type[Family]] = {
     for family in (
         Marginals,
         Histograms,
+        Patterns,
         Conjunctions,
         Halfspaces,
         Predicates,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from private_gsd.workloads.features import Feature
     from private_gsd.workloads.layout import QueryLayout
     from private_gsd.workloads.marginals import Marginal
+    from private_gsd.workloads.patterns import Pattern
 
 Arrays = Mapping[str, NDArray[Any]]
 Neighbours = Literal["replace-one", "add-remove"]
@@ -53,6 +54,7 @@ class Family(ABC):
         marginals: The groups as marginals, if they are marginals; empty for other families.
             Denoising, some mechanisms and some projectors use marginals only.
         histograms: The groups as histograms of single columns, if they are histograms.
+        patterns: The groups as patterns of single columns, if they are patterns.
     """
 
     name: ClassVar[str]
@@ -61,6 +63,12 @@ class Family(ABC):
     schema: Schema
     marginals: tuple[Marginal, ...] = ()
     histograms: tuple[Feature, ...] = ()
+    patterns: tuple[Pattern, ...] = ()
+
+    @property
+    def fine(self) -> bool:
+        """Whether the queries are of single numeric columns, finer than a search looks at them."""
+        return bool(self.histograms or self.patterns)
 
     # Queries and groups
 

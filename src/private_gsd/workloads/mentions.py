@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 def unmentioned_columns(workload: Workload) -> list[str]:
     """The names of the columns that no query depends on, as far as that is known."""
     schema = workload.schema
-    layout = QueryLayout.of(workload.families)
+    layout = QueryLayout.of([family for family in workload.families if not family.fine])
     if layout.halfspaces or layout.functions:  # they look at whole rows
         return []
     found = {feature.position for table in layout.tables for feature in table.features}
+    found |= {feature.position for family in workload.families for feature in family.histograms}
     for family in layout.conjunctions:
         found |= {*np.unique(family.category).tolist(), *np.unique(family.numbers).tolist()}
     for _, truth in layout.conditions:
