@@ -25,6 +25,8 @@ LEVELS = 11
 SHOWN = 12
 # The width of a cell of a heat map, and of the names beside it.
 CELL, EDGE = 13, 92
+# The width of the bar of a spike, and of its label.
+THIN, SPIKE_LABEL = 4, 44
 
 
 class Series(NamedTuple):
@@ -40,13 +42,23 @@ def figure(drawing: Markup, caption: Markup) -> Markup:
     return Markup(f"<figure>{drawing}<figcaption>{caption}</figcaption></figure>")
 
 
-def histogram(labels: Sequence[str], series: Sequence[Series], title: str) -> Markup:
-    """Bars for the first series, a step line for each further series; null is a bar apart."""
+def histogram(
+    labels: Sequence[str], series: Sequence[Series], title: str, spikes: Sequence[float] = ()
+) -> Markup:
+    """Bars for the first series, a step line for each further series; null is a bar apart.
+
+    Args:
+        labels: The label of each bin, then of each spike, then null if there are nulls.
+        series: The values of bins, spikes and null.
+        title: The beginning of the text alternative.
+        spikes: The place of each spike, in bins from the left. Spikes are thin bars.
+    """
     height, base, left = 132, 108, 34
     null = labels[-1] == "null"
-    bins = len(labels) - null
+    bins = len(labels) - null - len(spikes)
     step = (WIDTH - left - 6 - (26 if null else 0)) / max(1, bins)
     top = max(1e-9, *(float(each.values.max()) for each in series))
+    middles = [left + step * place for place in spikes]
 
     def y(value: float) -> str:
         return _n(base - 96 * float(value) / top)
@@ -66,8 +78,17 @@ def histogram(labels: Sequence[str], series: Sequence[Series], title: str) -> Ma
             path += [f"V{tops[i]}H{_n(left + step * (i + 1))}" for i in range(bins)]
             path += [f"V{base}"]
             path += [f"M{WIDTH - 24} {base}V{tops[-1]}h18V{base}"] * null
+        half, end = (THIN / 2, "z") if number == 0 else (THIN / 2 + 1.2, "")
+        path += [
+            f"M{_n(x - half)} {base}V{tops[bins + i]}h{_n(2 * half)}V{base}{end}"
+            for i, x in enumerate(middles)
+        ]
         style = each.style if number == 0 else f"line {each.style}"
         body.append(f'<path class="{style}" d="{"".join(path)}"/>')
+    heights = np.max([each.values[bins : bins + len(spikes)] for each in series], axis=0)
+    for i in _apart(middles, heights, SPIKE_LABEL):
+        words = labels[bins + i].removeprefix("exactly ")
+        body.append(_spike_label(middles[i], float(y(heights[i])) - 3, words, left))
     if bins:
         body.append(_text(left, base + 14, labels[0], "start"))
     if bins > 1:
@@ -241,6 +262,24 @@ def power_curves(
         for name, _, line in powers
     )
     return _svg(WIDTH, top + side + 34, f"{title}. {spoken}.", body)
+
+
+def _apart(places: Sequence[float], heights: Values, least: float) -> list[int]:
+    """The places with the greatest heights that are all so far from each other."""
+    chosen: list[int] = []
+    for i in np.argsort(-heights, kind="stable").tolist():
+        if all(abs(places[i] - places[j]) >= least for j in chosen):
+            chosen.append(i)
+    return chosen
+
+
+def _spike_label(x: float, y: float, words: str, left: float) -> str:
+    """The value of a spike, above it; within the drawing."""
+    if x < left + SPIKE_LABEL / 2:
+        return _text(x - THIN / 2, y, words, "start", "s")
+    if x > WIDTH - SPIKE_LABEL / 2:
+        return _text(WIDTH - 2, y, words, "end", "s")
+    return _text(x, y, words, "middle", "s")
 
 
 def _svg(width: float, height: float, spoken: str, body: Sequence[str]) -> Markup:

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from private_gsd.evaluation.metrics.column_bins import words_of
-from private_gsd.evaluation.report import models_section, pairs_section
+from private_gsd.evaluation.report import (
+    models_section,
+    pairs_section,
+    statistics_section,
+)
 from private_gsd.evaluation.report.drawings import Series, bars, figure, ranked
 from private_gsd.evaluation.report.page import (
     Section,
@@ -47,6 +51,8 @@ def evaluation_page(found: Evaluation) -> str:
     sections = [
         Section("glance", "At a glance", _glance(found)),
         Section("columns", "Columns", _columns(found)),
+        Section("statistics", "Statistics of columns", statistics_section.columns(found)),
+        Section("groups", "Statistics of groups", statistics_section.groups(found)),
         Section("pairs", "Pairs of columns", pairs_section.pairs(found)),
         Section("answers", "Answers and noise", _answers(found)),
         Section("likeness", "The tables as wholes", pairs_section.wholes(found)),
@@ -97,7 +103,7 @@ def _columns(found: Evaluation) -> Markup:
         caption = f"{each.kind}, distance {each.distance:.3f}"
         if column.nullable:
             caption += f", null {each.nulls[0]:.1%} real, {each.nulls[1]:.1%} synthetic"
-        drawings.append(column_figure(column, each.labels, series, caption))
+        drawings.append(column_figure(column, each.labels, series, caption, each.spikes))
     rows = [
         (
             each.name,
@@ -120,7 +126,8 @@ def _columns(found: Evaluation) -> Markup:
                 "The share of rows in each cell. The distance is the total variation distance "
                 "over the cells, from 0 to 1; KS is the largest difference of cumulative shares. "
                 "Numbers beyond the 1st and the 99th percentile of the real numbers are in the "
-                "outer bins."
+                "outer bins. A thin bar is a single number that at least 5 % of the rows of a "
+                "table have; these rows are in no bin."
             ),
             key(*BOTH),
             side_by_side(drawings),
