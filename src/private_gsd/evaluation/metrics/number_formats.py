@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from private_gsd.schema import Date, Datetime, Integer
+from private_gsd.schema import Date, Datetime, Real
 
 if TYPE_CHECKING:
     from private_gsd.schema import Column
@@ -68,11 +68,12 @@ class PlainFormat:
     Attributes:
         digits: The number of decimals; negative to round to tens, hundreds and so on; None if
             numbers are not rounded.
-        whole: Whether the column has whole numbers.
+        decimals: The number of decimals of the column's own values; None if there is no such
+            number.
     """
 
     digits: int | None
-    whole: bool
+    decimals: int | None
 
     def rounded(self, value: float) -> float:
         """The nearest number with sensible digits."""
@@ -88,9 +89,10 @@ class PlainFormat:
         value = self.rounded(value)
         if self.digits is None or abs(value) >= LONG or self.digits > DECIMALS:
             return f"{value:,.{DIGITS}g}"
-        if self.whole and value == int(value):
-            return f"{value:,.0f}"
-        return f"{value:,.{max(0, self.digits)}f}"
+        shown = max(0, self.digits)
+        if self.decimals is not None and round(value, self.decimals) == value:
+            shown = min(shown, self.decimals)
+        return f"{value:,.{shown}f}"
 
     def spread(self, value: float) -> str:
         """A standard deviation as text."""
@@ -148,10 +150,11 @@ def format_of(column: Column, spread: float | None) -> NumberFormat:
     """
     if isinstance(column, Date | Datetime):
         return _moment_format(column, spread or 0.0)
+    decimals = column.decimals if isinstance(column, Real) else 0
     digits = None
     if spread:
         digits = -math.floor(math.log10(spread) - math.log10(FINENESS))
-    return PlainFormat(digits, isinstance(column, Integer))
+    return PlainFormat(digits, decimals)
 
 
 def _moment_format(column: Date | Datetime, spread: float) -> MomentFormat:

@@ -106,8 +106,9 @@ class NumericPair:
 
     def _words(self, value: float) -> str:
         """A mean or a percentile as text; a common value has all of its digits."""
-        common = bool((self.common == value).any())
-        return value_words(self.column, value) if common else self.format.place(value)
+        if self.format.rounded(value) != value and (self.common == value).any():
+            return value_words(self.column, value)
+        return self.format.place(value)
 
     def width(self, name: str, real: float | None, synthetic: float | None) -> ComparedStatistic:
         """A standard deviation of both tables."""

@@ -276,10 +276,10 @@ def _apart(places: Sequence[float], heights: Values, least: float) -> list[int]:
 def _spike_label(x: float, y: float, words: str, left: float) -> str:
     """The value of a spike, above it; within the drawing."""
     if x < left + SPIKE_LABEL / 2:
-        return _text(x - THIN / 2, y, words, "start", "s")
+        return _text(x - THIN / 2, y, words, "start", "s halo")
     if x > WIDTH - SPIKE_LABEL / 2:
-        return _text(WIDTH - 2, y, words, "end", "s")
-    return _text(x, y, words, "middle", "s")
+        return _text(WIDTH - 2, y, words, "end", "s halo")
+    return _text(x, y, words, "middle", "s halo")
 
 
 def _svg(width: float, height: float, spoken: str, body: Sequence[str]) -> Markup:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.evaluation.metrics.column_bins import words_of
 from private_gsd.evaluation.report import (
     models_section,
     pairs_section,
@@ -36,7 +35,6 @@ from private_gsd.system.markup import Markup, escape
 
 if TYPE_CHECKING:
     from private_gsd.evaluation.result import Evaluation
-    from private_gsd.schema import Column
 
 BOTH = (("real", "real"), ("synthetic", "synthetic"))
 
@@ -112,14 +110,10 @@ def _columns(found: Evaluation) -> Markup:
             "" if each.ks is None else f"{each.ks:.4f}",
             f"{each.nulls[0]:.2%}" if column.nullable else "",
             f"{each.nulls[1]:.2%}" if column.nullable else "",
-            *(("", "") if each.means is None else (_mean(column, mean) for mean in each.means)),
         )
         for column, each in zip(found.schema, found.columns, strict=True)
     ]
-    headers = (
-        *("column", "kind", "distance", "KS", "null, real", "null, synthetic"),
-        *("mean, real", "mean, synthetic"),
-    )
+    headers = ("column", "kind", "distance", "KS", "null, real", "null, synthetic")
     return joined(
         [
             paragraph(
@@ -242,7 +236,3 @@ def _method(found: Evaluation) -> Markup:
     lines.append(f"The seed of sampling and training is {found.random_state}.")
     items = "".join(f"<li>{escape(line)}</li>" for line in lines)
     return Markup(f"<ul>{items}</ul>")
-
-
-def _mean(column: Column, mean: float) -> str:
-    return f"{mean:,.2f}" if column.kind == "integer" else words_of(column, mean)

@@ -36,9 +36,9 @@ def columns(found: Evaluation) -> Markup:
     parts = [
         paragraph(
             "Nulls are left out of means, standard deviations and percentiles. A relative "
-            "difference is one in percent of the real number; it is given where zero is a natural "
-            "origin. A standardised difference is one in standard deviations of the real column. "
-            "Differences of shares are in percentage points."
+            "difference is one in percent of the real number; it is given for numbers that are "
+            "mostly on one side of zero. A standardised difference is one in standard deviations "
+            "of the real column. Differences of shares are in percentage points."
         ),
         _overall("columns", errors.relative, errors.standardised),
     ]
@@ -111,20 +111,20 @@ def _column(column: ColumnStatistics) -> Markup:
         (
             each.name,
             *each.texts,
-            "" if each.relative is None else f"{each.relative:+.1%}",
-            "" if each.standardised is None else f"{each.standardised:+.3f}",
+            _signed(each.relative, ".1%"),
+            _signed(each.standardised, ".3f"),
         )
         for each in (*column.numbers, *shares)
     ]
     parts = [wide_table(f"{column.name}, {column.kind}", headers, rows)]
     for what, found in (
-        (f"values of {column.name} that at least {COMMON:.0%} of the rows have", column.values),
-        (f"weekdays of {column.name}", _seen(column.weekdays)),
-        (f"months of {column.name}", _seen(column.months)),
+        (f"{column.name}: values with at least {COMMON:.0%} of the rows", column.values),
+        (f"{column.name}: weekdays", _seen(column.weekdays)),
+        (f"{column.name}: months", _seen(column.months)),
     ):
         if found:
-            parts.append(_share_table(f"{len(found)} {what}", found))
-    return joined(parts)
+            parts.append(_share_table(what, found))
+    return Markup(f'<div class="beside">{joined(parts)}</div>')
 
 
 def _seen(shares: Iterable[ComparedStatistic]) -> list[ComparedStatistic]:
@@ -138,23 +138,32 @@ def _share_table(caption: str, shares: Sequence[ComparedStatistic]) -> Markup:
         ("value", "real", "synthetic", "difference"),
         [(each.name, *each.texts) for each in shares],
     )
-    return table if len(shares) <= SHARES else folded(caption, table)
+    return table if len(shares) <= SHARES else folded(f"{caption} ({len(shares)})", table)
 
 
 def _group_table(caption: str, found: Iterable[GroupStatistics]) -> Markup:
     headers = (
-        *("group", "rows, real", "rows, synthetic", "mean, real", "mean, synthetic"),
+        *("column", "group", "rows, real", "rows, synthetic", "mean, real", "mean, synthetic"),
         *("relative", "standardised", "median, real", "median, synthetic"),
     )
     rows = [
         (
-            group.name,
+            group.column,
+            f"{group.by} = {group.value}",
             *(f"{number:,}" for number in group.rows),
             *group.mean.texts[:2],
-            "" if group.mean.relative is None else f"{group.mean.relative:+.1%}",
-            "" if group.mean.standardised is None else f"{group.mean.standardised:+.3f}",
+            _signed(group.mean.relative, ".1%"),
+            _signed(group.mean.standardised, ".3f"),
             *group.median.texts[:2],
         )
         for group in found
     ]
-    return wide_table(caption, headers, rows)
+    return wide_table(caption, headers, rows, words=(1,))
+
+
+def _signed(difference: float | None, form: str) -> str:
+    """A difference with its sign; nothing if there is none."""
+    if difference is None:
+        return ""
+    text = f"{difference:+{form}}"
+    return text if text.strip("+-0.%") else "0"
