@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -43,3 +45,31 @@ def test_rare_labels_share_a_bar() -> None:
     assert "19 others" in drawing
     assert ">label 29<" in drawing
     assert ">label 0<" not in drawing
+
+
+def test_a_spike_is_a_thin_bar_with_its_number() -> None:
+    labels = ["below 5", "5 or more", "exactly 0", "exactly 9", "null"]
+    real = Series("real", "real", np.array([0.2, 0.1, 0.6, 0.05, 0.05]))
+    made = Series("synthetic", "synthetic", np.array([0.8, 0.1, 0, 0.05, 0.05]))
+    drawing = histogram(labels, [real, made], "spikes", [0.0, 1.8])
+    bars_of_real, line_of_made = re.findall(
+        r'class="(?:line )?(?:real|synthetic)" d="(.*?)"', drawing
+    )
+    # Two bins, a bar for null and two thin bars; the line of the bins is one piece.
+    assert bars_of_real.count("M") == 5
+    assert bars_of_real.count("h4V") == 2
+    assert line_of_made.count("M") == 4
+    assert ">0</text>" in drawing
+    assert ">9</text>" in drawing
+    assert ">5 or more</text>" in drawing
+    assert "exactly 0 60.0%" in drawing
+
+
+def test_numbers_of_spikes_do_not_overlap() -> None:
+    labels = ["below 5", "5 or more", *(f"exactly {number}" for number in range(10))]
+    real = Series("real", "real", np.array([0, 0, *np.arange(1, 11) / 55]))
+    drawing = histogram(labels, [real], "spikes", np.linspace(0, 2, 10).tolist())
+    places = [float(x) for x in re.findall(r'<text x="([\d.]+)"[^>]*class="s halo"', drawing)]
+    assert 2 <= len(places) < 10
+    assert ">9</text>" in drawing  # the tallest
+    assert np.diff(np.sort(places)).min() > 30

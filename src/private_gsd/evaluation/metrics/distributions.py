@@ -110,7 +110,9 @@ def kolmogorov_smirnov(one: Values, two: Values) -> float | None:
 
 
 def mean_of(values: Values) -> float:
-    """The mean of one or more values, however large they are."""
+    """The mean of one or more values, however large they are; exact if all are equal."""
+    if values.min() == values.max():
+        return float(values[0])
     scale = scale_of(values)
     return float((values / scale).mean() * scale)
 

@@ -85,13 +85,14 @@ class PlainFormat:
             return value
 
     def place(self, value: float) -> str:
-        """A mean or a percentile as text."""
-        value = self.rounded(value)
+        """A mean or a percentile as text; a value of the column has no more decimals than it."""
+        given, value = value, self.rounded(value)
         if self.digits is None or abs(value) >= LONG or self.digits > DECIMALS:
             return f"{value:,.{DIGITS}g}"
         shown = max(0, self.digits)
-        if self.decimals is not None and round(value, self.decimals) == value:
-            shown = min(shown, self.decimals)
+        decimals = shown if self.decimals is None else min(shown, self.decimals)
+        if math.isclose(round(given, decimals), given, rel_tol=1e-9, abs_tol=1e-12):
+            shown = decimals
         return f"{value:,.{shown}f}"
 
     def spread(self, value: float) -> str:
@@ -100,8 +101,9 @@ class PlainFormat:
 
     def difference(self, value: float) -> str:
         """A difference of two numbers as text, with its sign."""
-        value = self.rounded(value)
-        return "0" if value == 0 else f"{'+' if value > 0 else '-'}{self.place(abs(value))}"
+        if self.rounded(value) == 0:
+            return "0"
+        return f"{'+' if value > 0 else '-'}{self.place(abs(value))}"
 
 
 @dataclass(frozen=True)
