@@ -52,17 +52,29 @@ def test_a_spike_is_a_thin_bar_with_its_number() -> None:
     real = Series("real", "real", np.array([0.2, 0.1, 0.6, 0.05, 0.05]))
     made = Series("synthetic", "synthetic", np.array([0.8, 0.1, 0, 0.05, 0.05]))
     drawing = histogram(labels, [real, made], "spikes", [0.0, 1.8])
-    bars_of_real, line_of_made = re.findall(
-        r'class="(?:line )?(?:real|synthetic)" d="(.*?)"', drawing
-    )
-    # Two bins, a bar for null and two thin bars; the line of the bins is one piece.
-    assert bars_of_real.count("M") == 5
-    assert bars_of_real.count("h4V") == 2
-    assert line_of_made.count("M") == 4
+    paths = dict(re.findall(r'<path class="([^"]*)" d="([^"]*)"', drawing))
+    # Two bins and a bar for null; the line of the bins is one piece.
+    assert paths["real"].count("M") == 3
+    assert paths["line synthetic"].count("M") == 2
+    # At 0, and at nine tenths of the way; the tallest of all bars is that of 80 %.
+    assert paths["real spike"] == "M32 108V36h4V108zM278.6 108V102h4V108z"
+    assert paths["line synthetic spike"].startswith("M30.8 108V108h6.4V108M")
+    assert "gap" not in paths
     assert ">0</text>" in drawing
     assert ">9</text>" in drawing
     assert ">5 or more</text>" in drawing
     assert "exactly 0 60.0%" in drawing
+
+
+def test_nulls_do_not_flatten_the_other_bars() -> None:
+    values = Series("real", "real", np.array([0.1, 0.2, 0.7]))
+    drawing = histogram(["a", "b", "null"], [values], "nulls")
+    assert ">20%</text>" in drawing  # the scale
+    assert drawing.count('class="gap"') == 1
+    assert "null 70.0%" in drawing
+    alone = histogram(["any", "null"], [Series("real", "real", np.array([0, 1.0]))], "nulls")
+    assert ">100%</text>" in alone
+    assert "gap" not in alone
 
 
 def test_numbers_of_spikes_do_not_overlap() -> None:

@@ -47,6 +47,8 @@ def histogram(
 ) -> Markup:
     """Bars for the first series, a step line for each further series; null is a bar apart.
 
+    The values set the scale: a bar of more nulls is cut off, with a gap that says so.
+
     Args:
         labels: The label of each bin, then of each spike, then null if there are nulls.
         series: The values of bins, spikes and null.
@@ -57,34 +59,38 @@ def histogram(
     null = labels[-1] == "null"
     bins = len(labels) - null - len(spikes)
     step = (WIDTH - left - 6 - (26 if null else 0)) / max(1, bins)
-    top = max(1e-9, *(float(each.values.max()) for each in series))
+    top = max(float(each.values[: bins + len(spikes)].max(initial=0)) for each in series)
+    top = top or max(1e-9, *(float(each.values.max()) for each in series))
     middles = [left + step * place for place in spikes]
 
     def y(value: float) -> str:
-        return _n(base - 96 * float(value) / top)
+        return _n(base - 96 * min(1.0, float(value) / top))
 
-    body = [_axis(left, base, top)]
+    body, thin = [_axis(left, base, top)], []
     for number, each in enumerate(series):
         tops = [y(value) for value in each.values]
-        path = []
         if number == 0:
-            path += [
+            path = [
                 f"M{_n(left + step * i + 0.3)} {base}V{tops[i]}h{_n(max(0.6, step - 0.6))}V{base}z"
                 for i in range(bins)
             ]
-            path += [f"M{WIDTH - 24} {base}V{tops[-1]}h18V{base}z"] * null
+            style, half, end = each.style, THIN / 2, "z"
         else:
-            path += [f"M{left} {base}"]
+            path = [f"M{left} {base}"]
             path += [f"V{tops[i]}H{_n(left + step * (i + 1))}" for i in range(bins)]
             path += [f"V{base}"]
-            path += [f"M{WIDTH - 24} {base}V{tops[-1]}h18V{base}"] * null
-        half, end = (THIN / 2, "z") if number == 0 else (THIN / 2 + 1.2, "")
-        path += [
+            style, half, end = f"line {each.style}", THIN / 2 + 1.2, ""
+        path += [f"M{WIDTH - 24} {base}V{tops[-1]}h18V{base}{end}"] * null
+        body.append(f'<path class="{style}" d="{"".join(path)}"/>')
+        bars_of_spikes = "".join(
             f"M{_n(x - half)} {base}V{tops[bins + i]}h{_n(2 * half)}V{base}{end}"
             for i, x in enumerate(middles)
-        ]
-        style = each.style if number == 0 else f"line {each.style}"
-        body.append(f'<path class="{style}" d="{"".join(path)}"/>')
+        )
+        if spikes:
+            thin.append(f'<path class="{style} spike" d="{bars_of_spikes}"/>')
+    body += thin
+    if null and max(each.values[-1] for each in series) > top:
+        body.append(f'<path class="gap" d="M{WIDTH - 28} 30l26 -8"/>')
     heights = np.max([each.values[bins : bins + len(spikes)] for each in series], axis=0)
     for i in _apart(middles, heights, SPIKE_LABEL):
         words = labels[bins + i].removeprefix("exactly ")

@@ -121,7 +121,8 @@ def _columns(found: Evaluation) -> Markup:
                 "over the cells, from 0 to 1; KS is the largest difference of cumulative shares. "
                 "Numbers beyond the 1st and the 99th percentile of the real numbers are in the "
                 "outer bins. A thin bar is a single number that at least 5 % of the rows of a "
-                "table have; these rows are in no bin."
+                "table have; these rows are in no bin. A bar of nulls that is taller than all "
+                "others is cut off."
             ),
             key(*BOTH),
             side_by_side(drawings),
