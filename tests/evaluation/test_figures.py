@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 
-from private_gsd import Evaluation
+from private_gsd import Boolean, Date, Evaluation, Schema
 from private_gsd.evaluation.figures import (
     FORMATS,
     SCHEMA,
@@ -14,11 +17,15 @@ from private_gsd.evaluation.figures import (
     Figure,
     attack_figures,
     rule_figures,
+    statistic_figures,
     summarised,
     table_of_figures,
 )
+from private_gsd.evaluation.metrics.summary_statistics import compare_statistics
+from tests.evaluation.tables import matrix_of, sample_of
 
 pytestmark = pytest.mark.worker("evaluation")
+DAY = dt.date(2000, 1, 1)
 
 
 def test_figures_are_a_table_of_numbers() -> None:
@@ -80,3 +87,30 @@ def test_figures_agree_with_the_attributes(copy: Evaluation) -> None:
     groups = frame[frame.metric == "RMS error of a query group"]
     assert len(groups) == len(copy.errors.groups)
     assert list(attack_figures(None)) == []
+
+
+def test_figures_have_the_statistics(copy: Evaluation) -> None:
+    frame = copy.to_pandas()
+    numeric = [column.name for column in copy.statistics.columns]
+    assert numeric == ["age", "income"]
+    for metric in ("column mean", "column standard deviation", "column median"):
+        assert frame[frame.metric == metric]["of"].tolist() == numeric
+    groups = frame[frame.metric == "group mean"]
+    assert len(groups) == len(copy.statistics.groups)
+    assert "income, sex = female" in groups["of"].tolist()
+    assert (groups.value == groups.reference).all()
+    assert "income = 0.00" in frame[frame.metric == "share of a value"]["of"].tolist()
+    assert not frame.duplicated(["metric", "of"]).any()
+
+
+def test_a_statistic_without_synthetic_rows_is_no_figure() -> None:
+    schema = Schema([Boolean("flag"), Date("day", lower=DAY, upper=DAY + dt.timedelta(9))])
+    real = sample_of(matrix_of(np.arange(40) % 2, 11_000 + np.arange(40) % 9))
+    synthetic = sample_of(matrix_of(np.zeros(40), 11_000 + np.arange(40) % 9))
+    figures = list(statistic_figures(compare_statistics(schema, real, synthetic)))
+    assert [each.of for each in figures if each.metric == "group mean"] == ["day, flag = False"]
+    assert sum(each.metric == "share of a weekday" for each in figures) == 7
+    assert sum(each.metric == "share of a month" for each in figures) == 12
+    # Dates have no relative error.
+    assert not [each for each in figures if "relative" in each.metric]
+    assert sum("standardised" in each.metric for each in figures) == 2

@@ -22,6 +22,12 @@ def test_documents_say_that_they_are_not_for_publication(copy: Evaluation) -> No
     assert document["attacks"]["membership"]["value"] > 0.65
     assert document["tables"]["holdout"] == 1500
     assert len(document["columns"]) == len(SCHEMA)
+    age = document["statistics"]["columns"][0]
+    assert age["name"] == "age"
+    assert [each["name"] for each in age["numbers"]][:2] == ["mean", "standard deviation"]
+    assert age["numbers"][0]["real"] == pytest.approx(TRAIN["age"].to_pandas().mean())
+    assert document["statistics"]["errors"]["relative"] == 0
+    assert document["statistics"]["groups"][0]["mean"]["difference"] == 0
     assert document["findings"] == copy.findings
     assert "NOT FOR PUBLICATION" in copy._repr_html_()
     assert "not for publication" in repr(copy)

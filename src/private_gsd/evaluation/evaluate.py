@@ -13,6 +13,7 @@ from private_gsd.evaluation.metrics.distributions import compare_columns
 from private_gsd.evaluation.metrics.k_marginals import kmarginal
 from private_gsd.evaluation.metrics.machine_learning import default_targets, learn
 from private_gsd.evaluation.metrics.propensity import propensity
+from private_gsd.evaluation.metrics.summary_statistics import compare_statistics
 from private_gsd.evaluation.metrics.workload_errors import workload_errors
 from private_gsd.evaluation.result import Evaluation, RowCounts
 from private_gsd.evaluation.table_sample import TableSample, sample_table
@@ -131,6 +132,8 @@ def _compare(
     """Compare tables that have been read."""
     report("comparing columns", 0, None)
     columns = compare_columns(schema, real, synthetic)
+    report("comparing statistics", 0, None)
+    statistics = compare_statistics(schema, real, synthetic)
     report("comparing pairs of columns", 0, None)
     associations = compare_associations(schema, real, synthetic, seed=seed)
     report("comparing answers", 0, None)
@@ -160,6 +163,7 @@ def _compare(
             len(synthetic.sample),
         ),
         columns=tuple(columns),
+        statistics=statistics,
         associations=associations,
         errors=errors,
         kmarginals=tuple(marginals),

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from private_gsd.evaluation.metrics.intervals import Estimate
     from private_gsd.evaluation.metrics.k_marginals import KMarginal
     from private_gsd.evaluation.metrics.machine_learning import PredictionTask
+    from private_gsd.evaluation.metrics.numeric_pairs import ComparedStatistic
     from private_gsd.evaluation.metrics.propensity import Propensity
+    from private_gsd.evaluation.metrics.summary_statistics import SummaryStatistics
     from private_gsd.evaluation.metrics.workload_errors import WorkloadErrors
 
 # The figures that matter most, in the order in which they are shown.
@@ -28,6 +30,8 @@ SUMMARY = (
     "query error over noise",
     "mean column distance",
     "largest column distance",
+    "mean relative error of means",
+    "mean relative error of group means",
     "mean association difference",
     "2-marginal score",
     "3-marginal score",
@@ -43,6 +47,8 @@ FORMATS = {
     "RMS query error": ".3%",
     "largest query error": ".2%",
     "query error over noise": ".2f",
+    "mean relative error of means": ".2%",
+    "mean relative error of group means": ".2%",
     "1-marginal score": ".0f",
     "2-marginal score": ".0f",
     "3-marginal score": ".0f",
@@ -76,7 +82,8 @@ class Figure(NamedTuple):
 
     Attributes:
         metric: The name of the metric.
-        of: The column, pair of columns, query group, target or rule; empty for the whole table.
+        of: The column, value of a column, group of rows, pair of columns, query group, target or
+            rule; empty for the whole table.
         value: The value for the synthetic table.
         reference: The value for the real data or for a perfect synthetic table, where there is one.
         low: The lower end of the 95 % interval, where there is one.
@@ -139,6 +146,43 @@ def column_figures(columns: Sequence[ColumnComparison]) -> Iterator[Figure]:
         yield Figure("share of nulls", column.name, column.nulls[1], column.nulls[0])
         if column.means is not None:
             yield Figure("column mean", column.name, column.means[1], column.means[0])
+
+
+def statistic_figures(statistics: SummaryStatistics) -> Iterator[Figure]:
+    """The statistics of numeric columns and of groups; the reference is that of the real rows.
+
+    The means and the shares of nulls of columns are among the figures of columns.
+    """
+    errors = statistics.errors
+    for metric, error in (
+        ("mean relative error of means", errors.relative),
+        ("mean standardised error of means", errors.standardised),
+        ("mean relative error of group means", errors.group_relative),
+        ("mean standardised error of group means", errors.group_standardised),
+    ):
+        if error is not None:
+            yield Figure(metric, "", error, 0)
+    for column in statistics.columns:
+        for each in column.numbers[1:]:
+            yield from _compared(f"column {each.name}", column.name, each)
+        if column.zeros is not None:
+            yield from _compared("share of zeros", column.name, column.zeros)
+        for metric, shares in (
+            ("share of a value", column.values),
+            ("share of a weekday", column.weekdays),
+            ("share of a month", column.months),
+        ):
+            for each in shares:
+                yield from _compared(metric, f"{column.name} = {each.name}", each)
+    for group in statistics.groups:
+        yield from _compared("group mean", group.name, group.mean)
+        yield from _compared("group median", group.name, group.median)
+
+
+def _compared(metric: str, of: str, each: ComparedStatistic) -> Iterator[Figure]:
+    """The figure of a statistic; none if the synthetic table does not have it."""
+    if each.synthetic is not None:
+        yield Figure(metric, of, each.synthetic, each.real)
 
 
 def association_figures(associations: Associations) -> Iterator[Figure]:

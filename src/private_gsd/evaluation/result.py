@@ -18,6 +18,7 @@ from private_gsd.evaluation.figures import (
     error_figures,
     prediction_figures,
     rule_figures,
+    statistic_figures,
     summarised,
     table_of_figures,
     whole_table_figures,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from private_gsd.evaluation.metrics.k_marginals import KMarginal
     from private_gsd.evaluation.metrics.machine_learning import PredictionTask
     from private_gsd.evaluation.metrics.propensity import Propensity
+    from private_gsd.evaluation.metrics.summary_statistics import SummaryStatistics
     from private_gsd.evaluation.metrics.workload_errors import WorkloadErrors
     from private_gsd.schema import Schema
 
@@ -69,6 +71,7 @@ class Evaluation:
         schema: The public schema.
         tables: The numbers of rows.
         columns: The comparison of each column.
+        statistics: The summary statistics of numeric columns, and of groups of rows.
         associations: The associations of all pairs of columns.
         errors: The errors of the answers to the workload.
         kmarginals: NIST's k-marginal scores, for pairs and triples of columns.
@@ -84,6 +87,7 @@ class Evaluation:
     schema: Schema
     tables: RowCounts
     columns: tuple[ColumnComparison, ...]
+    statistics: SummaryStatistics
     associations: Associations
     errors: WorkloadErrors
     kmarginals: tuple[KMarginal, ...]
@@ -102,10 +106,10 @@ class Evaluation:
     def figures(self) -> pa.Table:
         """Every figure as a number: a table with one row per figure.
 
-        Its columns are ``metric``; ``of``, the column, pair of columns, query group, target or rule
-        (empty for the whole table); ``value``; ``reference``, the value for the real data or for a
-        perfect synthetic table, where there is one; and the 95 % interval from ``low`` to ``high``,
-        where there is one.
+        Its columns are ``metric``; ``of``, the column, value of a column, group of rows, pair of
+        columns, query group, target or rule (empty for the whole table); ``value``; ``reference``,
+        the value for the real data or for a perfect synthetic table, where there is one; and the
+        95 % interval from ``low`` to ``high``, where there is one.
         """
         return table_of_figures(self._figures)
 
@@ -156,6 +160,7 @@ class Evaluation:
         return [
             *error_figures(self.errors),
             *column_figures(self.columns),
+            *statistic_figures(self.statistics),
             *association_figures(self.associations),
             *whole_table_figures(self.kmarginals, self.propensity),
             *prediction_figures(self.tasks),

@@ -52,6 +52,7 @@ def test_columns_are_compared_by_cells_nulls_and_means() -> None:
     assert flag.means is None
     assert number.means == (2.5, 3.5)
     assert day.means == (18263.5, 18262.5)
+    assert number.spikes == ()
 
 
 def test_a_column_of_nulls_has_no_mean() -> None:
@@ -59,3 +60,22 @@ def test_a_column_of_nulls_has_no_mean() -> None:
     nulls, numbers = sample_of(np.full((5, 1), np.nan)), sample_of(np.full((5, 1), 0.5))
     [compared] = compare_columns(schema, nulls, numbers)
     assert (compared.ks, compared.means, compared.distance) == (None, None, 1)
+
+
+def test_spikes_count_for_the_distance() -> None:
+    """A table without the spike at 0 is far off, however near to 0 its numbers are."""
+    schema = Schema([Real("gain", lower=0, upper=1e5)])
+    real = np.concatenate([np.zeros(60), np.arange(1, 41) * 2500.0])
+    near = sample_of(matrix_of(np.where(real == 0, np.arange(1, 101), real)))
+    [compared] = compare_columns(schema, sample_of(matrix_of(real)), near)
+    assert compared.distance >= 0.6
+    assert compared.labels[-1] == "exactly 0"
+    assert compared.spikes == (0,)
+
+
+def test_means_of_the_largest_numbers() -> None:
+    schema = Schema([Real("huge", lower=0, upper=1.7e308)])
+    rows = sample_of(matrix_of([1.7e308, 1.7e308, 1.6e308]))
+    [compared] = compare_columns(schema, rows, rows)
+    assert compared.means is not None
+    assert compared.means[0] == pytest.approx(1.7e308 - 1e307 / 3)

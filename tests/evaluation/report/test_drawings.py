@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -43,3 +45,43 @@ def test_rare_labels_share_a_bar() -> None:
     assert "19 others" in drawing
     assert ">label 29<" in drawing
     assert ">label 0<" not in drawing
+
+
+def test_a_spike_is_a_thin_bar_with_its_number() -> None:
+    labels = ["below 5", "5 or more", "exactly 0", "exactly 9", "null"]
+    real = Series("real", "real", np.array([0.2, 0.1, 0.6, 0.05, 0.05]))
+    made = Series("synthetic", "synthetic", np.array([0.8, 0.1, 0, 0.05, 0.05]))
+    drawing = histogram(labels, [real, made], "spikes", [0.0, 1.8])
+    paths = dict(re.findall(r'<path class="([^"]*)" d="([^"]*)"', drawing))
+    # Two bins and a bar for null; the line of the bins is one piece.
+    assert paths["real"].count("M") == 3
+    assert paths["line synthetic"].count("M") == 2
+    # At 0, and at nine tenths of the way; the tallest of all bars is that of 80 %.
+    assert paths["real spike"] == "M32 108V36h4V108zM278.6 108V102h4V108z"
+    assert paths["line synthetic spike"].startswith("M30.8 108V108h6.4V108M")
+    assert "gap" not in paths
+    assert ">0</text>" in drawing
+    assert ">9</text>" in drawing
+    assert ">5 or more</text>" in drawing
+    assert "exactly 0 60.0%" in drawing
+
+
+def test_nulls_do_not_flatten_the_other_bars() -> None:
+    values = Series("real", "real", np.array([0.1, 0.2, 0.7]))
+    drawing = histogram(["a", "b", "null"], [values], "nulls")
+    assert ">20%</text>" in drawing  # the scale
+    assert drawing.count('class="gap"') == 1
+    assert "null 70.0%" in drawing
+    alone = histogram(["any", "null"], [Series("real", "real", np.array([0, 1.0]))], "nulls")
+    assert ">100%</text>" in alone
+    assert "gap" not in alone
+
+
+def test_numbers_of_spikes_do_not_overlap() -> None:
+    labels = ["below 5", "5 or more", *(f"exactly {number}" for number in range(10))]
+    real = Series("real", "real", np.array([0, 0, *np.arange(1, 11) / 55]))
+    drawing = histogram(labels, [real], "spikes", np.linspace(0, 2, 10).tolist())
+    places = [float(x) for x in re.findall(r'<text x="([\d.]+)"[^>]*class="s halo"', drawing)]
+    assert 2 <= len(places) < 10
+    assert ">9</text>" in drawing  # the tallest
+    assert np.diff(np.sort(places)).min() > 30

@@ -26,9 +26,10 @@ class ColumnComparison:
     Attributes:
         name: The name of the column.
         kind: The kind of the column.
-        labels: The label of each cell of the column.
+        labels: The label of each cell of the column: values, or bins, then spikes; null is last.
         real: The share of the real rows in each cell.
         synthetic: The share of the synthetic rows in each cell.
+        spikes: The place of each spike, a number that many rows have, among the bins.
         distance: The total variation distance between these shares, from 0 to 1.
         ks: The largest difference of the two cumulative shares of a numeric column
             (Kolmogorov-Smirnov), without nulls; None if a table has nulls only.
@@ -42,6 +43,7 @@ class ColumnComparison:
     labels: tuple[str, ...]
     real: Values
     synthetic: Values
+    spikes: tuple[float, ...]
     distance: float
     ks: float | None
     nulls: tuple[float, float]
@@ -76,12 +78,13 @@ def _compare(
         one, two = real[~np.isnan(real)], synthetic[~np.isnan(synthetic)]
         ks = kolmogorov_smirnov(one, two)
         if ks is not None:
-            means = float(one.mean()), float(two.mean())
+            means = mean_of(one), mean_of(two)
     return ColumnComparison(
         column.name,
         column.kind,
         cells.labels,
         *shares,
+        cells.spike_places,
         total_variation(*shares),
         ks,
         nulls,
@@ -104,3 +107,16 @@ def kolmogorov_smirnov(one: Values, two: Values) -> float | None:
         for values in (one, two)
     ]
     return float(np.abs(below[0] - below[1]).max())
+
+
+def mean_of(values: Values) -> float:
+    """The mean of one or more values, however large they are; exact if all are equal."""
+    if values.min() == values.max():
+        return float(values[0])
+    scale = scale_of(values)
+    return float((values / scale).mean() * scale)
+
+
+def scale_of(values: Values) -> float:
+    """A power of two near the largest value. Divided by it, values can be added and squared."""
+    return float(np.ldexp(1.0, int(np.frexp(np.abs(values).max())[1]) - 1)) or 1.0

@@ -25,6 +25,8 @@ LEVELS = 11
 SHOWN = 12
 # The width of a cell of a heat map, and of the names beside it.
 CELL, EDGE = 13, 92
+# The width of the bar of a spike, and of its label.
+THIN, SPIKE_LABEL = 4, 44
 
 
 class Series(NamedTuple):
@@ -40,34 +42,59 @@ def figure(drawing: Markup, caption: Markup) -> Markup:
     return Markup(f"<figure>{drawing}<figcaption>{caption}</figcaption></figure>")
 
 
-def histogram(labels: Sequence[str], series: Sequence[Series], title: str) -> Markup:
-    """Bars for the first series, a step line for each further series; null is a bar apart."""
+def histogram(
+    labels: Sequence[str], series: Sequence[Series], title: str, spikes: Sequence[float] = ()
+) -> Markup:
+    """Bars for the first series, a step line for each further series; null is a bar apart.
+
+    The values set the scale: a bar of more nulls is cut off, with a gap that says so.
+
+    Args:
+        labels: The label of each bin, then of each spike, then null if there are nulls.
+        series: The values of bins, spikes and null.
+        title: The beginning of the text alternative.
+        spikes: The place of each spike, in bins from the left. Spikes are thin bars.
+    """
     height, base, left = 132, 108, 34
     null = labels[-1] == "null"
-    bins = len(labels) - null
+    bins = len(labels) - null - len(spikes)
     step = (WIDTH - left - 6 - (26 if null else 0)) / max(1, bins)
-    top = max(1e-9, *(float(each.values.max()) for each in series))
+    top = max(float(each.values[: bins + len(spikes)].max(initial=0)) for each in series)
+    top = top or max(1e-9, *(float(each.values.max()) for each in series))
+    middles = [left + step * place for place in spikes]
 
     def y(value: float) -> str:
-        return _n(base - 96 * float(value) / top)
+        return _n(base - 96 * min(1.0, float(value) / top))
 
-    body = [_axis(left, base, top)]
+    body, thin = [_axis(left, base, top)], []
     for number, each in enumerate(series):
         tops = [y(value) for value in each.values]
-        path = []
         if number == 0:
-            path += [
+            path = [
                 f"M{_n(left + step * i + 0.3)} {base}V{tops[i]}h{_n(max(0.6, step - 0.6))}V{base}z"
                 for i in range(bins)
             ]
-            path += [f"M{WIDTH - 24} {base}V{tops[-1]}h18V{base}z"] * null
+            style, half, end = each.style, THIN / 2, "z"
         else:
-            path += [f"M{left} {base}"]
+            path = [f"M{left} {base}"]
             path += [f"V{tops[i]}H{_n(left + step * (i + 1))}" for i in range(bins)]
             path += [f"V{base}"]
-            path += [f"M{WIDTH - 24} {base}V{tops[-1]}h18V{base}"] * null
-        style = each.style if number == 0 else f"line {each.style}"
+            style, half, end = f"line {each.style}", THIN / 2 + 1.2, ""
+        path += [f"M{WIDTH - 24} {base}V{tops[-1]}h18V{base}{end}"] * null
         body.append(f'<path class="{style}" d="{"".join(path)}"/>')
+        bars_of_spikes = "".join(
+            f"M{_n(x - half)} {base}V{tops[bins + i]}h{_n(2 * half)}V{base}{end}"
+            for i, x in enumerate(middles)
+        )
+        if spikes:
+            thin.append(f'<path class="{style} spike" d="{bars_of_spikes}"/>')
+    body += thin
+    if null and max(each.values[-1] for each in series) > top:
+        body.append(f'<path class="gap" d="M{WIDTH - 28} 30l26 -8"/>')
+    heights = np.max([each.values[bins : bins + len(spikes)] for each in series], axis=0)
+    for i in _apart(middles, heights, SPIKE_LABEL):
+        words = labels[bins + i].removeprefix("exactly ")
+        body.append(_spike_label(middles[i], float(y(heights[i])) - 3, words, left))
     if bins:
         body.append(_text(left, base + 14, labels[0], "start"))
     if bins > 1:
@@ -241,6 +268,24 @@ def power_curves(
         for name, _, line in powers
     )
     return _svg(WIDTH, top + side + 34, f"{title}. {spoken}.", body)
+
+
+def _apart(places: Sequence[float], heights: Values, least: float) -> list[int]:
+    """The places with the greatest heights that are all so far from each other."""
+    chosen: list[int] = []
+    for i in np.argsort(-heights, kind="stable").tolist():
+        if all(abs(places[i] - places[j]) >= least for j in chosen):
+            chosen.append(i)
+    return chosen
+
+
+def _spike_label(x: float, y: float, words: str, left: float) -> str:
+    """The value of a spike, above it; within the drawing."""
+    if x < left + SPIKE_LABEL / 2:
+        return _text(x - THIN / 2, y, words, "start", "s halo")
+    if x > WIDTH - SPIKE_LABEL / 2:
+        return _text(WIDTH - 2, y, words, "end", "s halo")
+    return _text(x, y, words, "middle", "s halo")
 
 
 def _svg(width: float, height: float, spoken: str, body: Sequence[str]) -> Markup:

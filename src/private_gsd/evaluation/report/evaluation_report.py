@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.evaluation.metrics.column_bins import words_of
-from private_gsd.evaluation.report import models_section, pairs_section
+from private_gsd.evaluation.report import (
+    models_section,
+    pairs_section,
+    statistics_section,
+)
 from private_gsd.evaluation.report.drawings import Series, bars, figure, ranked
 from private_gsd.evaluation.report.page import (
     Section,
@@ -32,7 +35,6 @@ from private_gsd.system.markup import Markup, escape
 
 if TYPE_CHECKING:
     from private_gsd.evaluation.result import Evaluation
-    from private_gsd.schema import Column
 
 BOTH = (("real", "real"), ("synthetic", "synthetic"))
 
@@ -47,6 +49,8 @@ def evaluation_page(found: Evaluation) -> str:
     sections = [
         Section("glance", "At a glance", _glance(found)),
         Section("columns", "Columns", _columns(found)),
+        Section("statistics", "Statistics of columns", statistics_section.columns(found)),
+        Section("groups", "Statistics of groups", statistics_section.groups(found)),
         Section("pairs", "Pairs of columns", pairs_section.pairs(found)),
         Section("answers", "Answers and noise", _answers(found)),
         Section("likeness", "The tables as wholes", pairs_section.wholes(found)),
@@ -97,7 +101,7 @@ def _columns(found: Evaluation) -> Markup:
         caption = f"{each.kind}, distance {each.distance:.3f}"
         if column.nullable:
             caption += f", null {each.nulls[0]:.1%} real, {each.nulls[1]:.1%} synthetic"
-        drawings.append(column_figure(column, each.labels, series, caption))
+        drawings.append(column_figure(column, each.labels, series, caption, each.spikes))
     rows = [
         (
             each.name,
@@ -106,21 +110,19 @@ def _columns(found: Evaluation) -> Markup:
             "" if each.ks is None else f"{each.ks:.4f}",
             f"{each.nulls[0]:.2%}" if column.nullable else "",
             f"{each.nulls[1]:.2%}" if column.nullable else "",
-            *(("", "") if each.means is None else (_mean(column, mean) for mean in each.means)),
         )
         for column, each in zip(found.schema, found.columns, strict=True)
     ]
-    headers = (
-        *("column", "kind", "distance", "KS", "null, real", "null, synthetic"),
-        *("mean, real", "mean, synthetic"),
-    )
+    headers = ("column", "kind", "distance", "KS", "null, real", "null, synthetic")
     return joined(
         [
             paragraph(
                 "The share of rows in each cell. The distance is the total variation distance "
                 "over the cells, from 0 to 1; KS is the largest difference of cumulative shares. "
                 "Numbers beyond the 1st and the 99th percentile of the real numbers are in the "
-                "outer bins."
+                "outer bins. A thin bar is a single number that at least 5 % of the rows of a "
+                "table have; these rows are in no bin. A bar of nulls that is taller than all "
+                "others is cut off."
             ),
             key(*BOTH),
             side_by_side(drawings),
@@ -235,7 +237,3 @@ def _method(found: Evaluation) -> Markup:
     lines.append(f"The seed of sampling and training is {found.random_state}.")
     items = "".join(f"<li>{escape(line)}</li>" for line in lines)
     return Markup(f"<ul>{items}</ul>")
-
-
-def _mean(column: Column, mean: float) -> str:
-    return f"{mean:,.2f}" if column.kind == "integer" else words_of(column, mean)

@@ -36,12 +36,19 @@ def schema_table(schema: Schema) -> Markup:
 
 
 def column_figure(
-    column: Column, labels: Sequence[str], series: Sequence[Series], caption: str
+    column: Column,
+    labels: Sequence[str],
+    series: Sequence[Series],
+    caption: str,
+    spikes: Sequence[float] = (),
 ) -> Markup:
     """A drawing of one column: horizontal bars for categories, a histogram for numbers."""
     names = " and ".join(each.name for each in series)
     title = f"Column {column.name}, {column.kind}, {names}"
-    drawing = (histogram if isinstance(column, Numeric) else bars)(labels, series, title)
+    if isinstance(column, Numeric):
+        drawing = histogram(labels, series, title, spikes)
+    else:
+        drawing = bars(labels, series, title)
     return figure(drawing, Markup(f"<strong>{escape(column.name)}</strong> {escape(caption)}"))
 
 

@@ -134,12 +134,13 @@ def _columns(schema: Schema, matrix: Matrix) -> Markup:
         caption = column.kind
         if column.nullable:
             caption += f", null {np.isnan(values).mean():.1%}"
-        drawings.append(column_figure(column, cells.labels, series, caption))
+        drawings.append(column_figure(column, cells.labels, series, caption, cells.spike_places))
     return joined(
         [
             paragraph(
-                "The share of the synthetic rows in each cell. These are not the real shares: the "
-                "table was fitted to many noisy answers at once."
+                "The share of the synthetic rows in each cell. A thin bar is a single number that "
+                "at least 5 % of the rows have. These are not the real shares: the table was "
+                "fitted to many noisy answers at once."
             ),
             side_by_side(drawings),
         ]
