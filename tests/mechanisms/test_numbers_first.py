@@ -101,15 +101,15 @@ def test_histograms_come_first_and_get_their_fraction_at_most() -> None:
     names = [task.workload.describe(group) for group in range(task.workload.num_groups)]
     assert names[0].startswith("n (histogram of")
     assert names[1].startswith("m (histogram of")
-    assert names[2:] == ["a", "a x n", "a x m", "n x m"]
-    assert mechanism.counted_first(task.workload).num_groups == 2
+    assert names[2:] == ["m (how round)", "a", "a x n", "a x m", "n x m"]
+    assert mechanism.counted_first(task.workload).num_groups == 3
     plan = mechanism.plan(task)
     assert plan.total == task.budget.units
-    rest = sum(plan.units[2:])
+    rest = sum(plan.units[3:])
     assert rest / plan.total == pytest.approx(0.8, abs=0.01)
     scales = noise_scales(task, plan.units)
-    assert scales[0] == pytest.approx(scales[1])
-    assert scales[2:].max() == pytest.approx(scales[2:].min(), rel=1e-6)
+    assert scales[0] == pytest.approx(scales[1]) == pytest.approx(scales[2])
+    assert scales[3:].max() == pytest.approx(scales[3:].min(), rel=1e-6)
 
 
 def test_what_levels_do_not_need_goes_to_the_marginals() -> None:

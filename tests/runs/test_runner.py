@@ -53,7 +53,7 @@ def run(runner: Runner, checkpoint: MemoryCheckpoint | None = None, **options: A
     """A whole run, in memory."""
     settings = runner.settings
     return runner.run(
-        lambda: exact_counts(runner.workload, TABLE),
+        lambda _: exact_counts(runner.workload, TABLE),
         UnledgeredPayments(LocalAccountant(settings.rho, settings.budget.neighbours)),
         checkpoint or MemoryCheckpoint(),
         **options,
@@ -74,7 +74,7 @@ def test_a_projector_is_asked_only_where_it_may_refuse() -> None:
     limited = replace(adaptive, projector=projector_of("pgm"))
     why = Runner(limited, TARGET).task.why_infeasible
     assert why is not None
-    assert why([0]) is None
+    assert why(TARGET.select([0])) is None
 
 
 def test_what_cannot_be_run_is_refused() -> None:
@@ -157,7 +157,7 @@ def test_a_run_with_another_number_of_rows_makes_its_table_anew() -> None:
             del step
             return ""
 
-    def no_data() -> Any:
+    def no_data(_: object) -> Any:
         raise LookupError
 
     more = Runner(replace(SETTINGS, rows=70), TARGET)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,8 @@ COLUMNS = [
     Real("x", lower=1e-300, upper=1e300),
     Real("x", lower=0, upper=1e-300),
     Real("x", lower=1e15, upper=1e15 + 1),
-    Date("x", lower="1900-01-01", upper="2026-12-31"),
-    Datetime("x", lower="2020-01-01", upper="2024-01-01"),
+    Date("x", lower=dt.date(1900, 1, 1), upper=dt.date(2026, 12, 31)),
+    Datetime("x", lower=dt.datetime(2020, 1, 1), upper=dt.datetime(2024, 1, 1)),
 ]
 
 
@@ -97,7 +98,7 @@ def test_wide_bounds_cost_a_few_cells_and_a_level_or_two() -> None:
 
 
 def test_times_are_split_at_minutes_hours_and_days() -> None:
-    grid = Grid.of(Datetime("x", lower="2020-01-01", upper="2020-01-31"))
+    grid = Grid.of(Datetime("x", lower=dt.datetime(2020, 1, 1), upper=dt.datetime(2020, 1, 31)))
     day = 86_400
     starts = grid.first_cells()
     assert (starts[2:-1] % (2 * day) == 0).all()

@@ -15,12 +15,14 @@ import numpy as np
 from private_gsd.errors import WorkloadError
 from private_gsd.mechanisms.base import Task, noise_scales
 from private_gsd.mechanisms.candidates import scopes_of
-from private_gsd.mechanisms.numbers_first import FRACTION, NumbersFirst, num_fine
+from private_gsd.mechanisms.numbers_first import NumbersFirst, num_fine, num_levels
 from private_gsd.mechanisms.one_shot import Layered, OneShot
-from private_gsd.schema import Discrete, Numeric
+from private_gsd.schema import Discrete
 from private_gsd.workloads.specs import default_specs, workload_of
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from private_gsd.mechanisms.base import Mechanism
     from private_gsd.privacy.budget import RhoBudget
     from private_gsd.projection import Projector
@@ -74,8 +76,7 @@ def choose_mechanism(target: Workload) -> Mechanism:
 def numbers_first(mechanism: Mechanism, target: Workload) -> Mechanism:
     """A mechanism after fine histograms of the numeric columns, where there are any.
 
-    Who asks for one-shot gets one-shot. Single columns alone need no cut points, and histograms are
-    most of what there is to measure.
+    Where single columns alone follow, a level of a histogram gets half of what a column gets.
 
     >>> from private_gsd import datasets
     >>> target = workload_of(datasets.census_schema(), ["categorical:2", "tree:2"])
@@ -86,11 +87,13 @@ def numbers_first(mechanism: Mechanism, target: Workload) -> Mechanism:
         mechanism: The mechanism.
         target: The target workload.
     """
-    numeric = sum(isinstance(column, Numeric) for column in target.schema)
-    if not numeric or isinstance(mechanism, NumbersFirst):
+    schema = target.schema
+    discrete = sum(isinstance(column, Discrete) for column in schema)
+    if discrete == len(schema) or isinstance(mechanism, NumbersFirst):
         return mechanism
-    if all(len(scope) == 1 for scope in scopes_of(target)):
-        return NumbersFirst(mechanism, max(numeric / (len(target.schema) + 1), FRACTION))
+    if discrete and all(len(scope) == 1 for scope in scopes_of(target)):
+        levels = num_levels(schema)
+        return NumbersFirst(mechanism, levels / (levels + 2 * discrete))
     return NumbersFirst(mechanism)
 
 
@@ -117,12 +120,9 @@ def choose_rows(
         return ROWS[0]
     workload = mechanism.candidates(target)
     task = Task(workload, target, budget)
-    plan = mechanism.plan(task)
-    if plan.selection_noise:
+    if mechanism.plan(task).selection_noise:
         return ROWS[0]
-    scales = noise_scales(task, plan.units) / workload.max_contributions
-    first = num_fine(workload)
-    noise = float(scales[first:].min() if first < len(scales) else scales.min()) / n_records
+    noise = float(_marginal_noise(mechanism, task).min()) / n_records
     return int(np.clip(round(ROWS_PER_NOISE / noise, -3), *ROWS))
 
 
@@ -150,8 +150,14 @@ def noise_share(target: Workload, budget: RhoBudget, n_records: int) -> float:
     mechanism = numbers_first(OneShot(), target)
     workload = mechanism.candidates(target)
     task = Task(workload, target, budget)
-    scales = noise_scales(task, mechanism.plan(task).units)
-    return float((scales / workload.max_contributions).max()) / n_records
+    return float(_marginal_noise(mechanism, task).max()) / n_records
+
+
+def _marginal_noise(mechanism: Mechanism, task: Task) -> NDArray[np.float64]:
+    """The noise on a count of each group; histograms count only where there is nothing else."""
+    scales = noise_scales(task, mechanism.plan(task).units) / task.workload.max_contributions
+    first = num_fine(task.workload)
+    return scales[first if first < len(scales) else 0 :]
 
 
 def few_triples(schema: Schema) -> bool:

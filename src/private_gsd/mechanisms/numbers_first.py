@@ -146,7 +146,7 @@ class NumbersFirst(Mechanism):
         mine = [each] * histograms.num_groups
         if rest is None:
             return Plan(task.budget.units, mine, 1, 0.0, histograms.num_groups)
-        left = task.budget.units - each * _num_levels(task.workload.schema)
+        left = task.budget.units - each * num_levels(task.workload.schema)
         inner = replace(task, workload=rest, budget=replace(task.budget, units=left))
         plan = self.then.plan(inner)
         return plan._replace(
@@ -186,7 +186,7 @@ class NumbersFirst(Mechanism):
         """What one level of one histogram gets."""
         _, rest = _parts(task.workload)
         share = 1.0 if rest is None else self.fraction
-        levels = _num_levels(task.workload.schema)
+        levels = num_levels(task.workload.schema)
         parts = task.budget.split([share / levels, 1 - share / levels])
         return parts[0]
 
@@ -290,7 +290,7 @@ def _even_cells(schema: Schema, place: int) -> tuple[Feature, ...]:
     return tuple(found)
 
 
-def _num_levels(schema: Schema) -> int:
+def num_levels(schema: Schema) -> int:
     """The largest number of histograms and patterns of all numeric columns together."""
     columns = [expect_type(Numeric, schema.columns[place]) for place in numeric_positions(schema)]
     return sum(Grid.of(column).levels for column in columns) + len(patterns_of(schema))

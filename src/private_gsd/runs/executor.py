@@ -121,7 +121,9 @@ class Executor:
     @property
     def _measured_so_far(self) -> Measurements | None:
         """What the steps so far have measured; a checkpoint may have more."""
-        return None if self._measured is None else self._measured.first(self._groups)
+        if self._measured is None or not self._groups:
+            return None
+        return self._measured.first(self._groups)
 
     @property
     def _num_measured(self) -> int:
