@@ -27,7 +27,7 @@ from private_gsd import (
 )
 from private_gsd.errors import BudgetError
 from private_gsd.mechanisms.base import Task, noise_scales, plan_run
-from private_gsd.mechanisms.numbers_first import LEVELS, cut
+from private_gsd.mechanisms.numbers_first import CELLS, LEVELS, cut
 from private_gsd.mechanisms.registry import mechanism_from_dict
 from private_gsd.privacy.budget import RhoBudget
 from private_gsd.workloads import Workload
@@ -134,7 +134,7 @@ def test_marginals_are_cut_where_the_data_is() -> None:
     assert 500.0 in fine[1].breaks
     assert tables[(0, 2)][-1][1].breaks[0] == 1.0  # 0, and the empty stretch below
     assert all(table[0].segments == (0, 1) for table in tables[(0, 1)])
-    assert len(tables[(1, 2)]) == len(LEVELS)
+    assert len(tables[(1, 2)]) == len(LEVELS[1])
 
 
 def test_levels_are_ever_finer_partitions() -> None:
@@ -185,7 +185,7 @@ def test_single_numbers_alone_get_all_of_the_budget() -> None:
 def test_cut_keeps_other_families_and_the_number_of_groups() -> None:
     workload = TARGET + workloads.random_prefixes(SCHEMA, 5)
     feature = histogram_feature(SCHEMA, 2, np.array([-50, 0, 1, 10_000]))
-    found = cut(workload, {2: (feature,) * len(LEVELS)})
+    found = cut(workload, {2: (feature,) * len(CELLS)})
     assert found.num_groups == workload.num_groups
     assert found.families[1] is workload.families[1]
     assert found.families[0].marginals[2].tables == (

@@ -67,7 +67,7 @@ def test_a_cell_is_split_down_to_a_single_value(column: Numeric, data: Any) -> N
     while True:
         start = max(each for each in starts if each <= value)
         end = min((each for each in starts if each > value), default=grid.last + 1)
-        if end - start == 1 or levels == MOST_LEVELS:
+        if end - start <= grid.point or levels == MOST_LEVELS:
             break
         starts = grid.split(start, end, levels - 1)
         assert starts[0] == start

@@ -117,7 +117,7 @@ class ColumnDistribution:
         if number >= self.grid.levels:
             return None
         worth = WORTH[min(number - 1, len(WORTH) - 1)] * self.levels[-1].variance ** 0.5
-        split = (self.shares * self.n_records > worth) & (self.widths > 1)
+        split = (self.shares * self.n_records > worth) & (self.widths > self.grid.point)
         if not split.any():
             return None
         found: list[int] = []
@@ -134,7 +134,7 @@ class ColumnDistribution:
         """
         shares, widths = self.shares, self.widths
         # A single value with half of what a cell should have stands alone.
-        alone = (widths == 1) & (shares >= least / 2)
+        alone = (widths <= self.grid.point) & (shares >= least / 2)
         found = [int(self.starts[0])]
         held = 0.0
         for place, start in enumerate(self.starts.tolist()):

@@ -49,9 +49,11 @@ if TYPE_CHECKING:
 
 # The fraction of the budget that histograms get, where marginals of several columns follow.
 FRACTION = 0.2
-# The largest number of cells of a numeric column in marginals, at each level: coarse cells have
-# less noise, fine ones tell more apart.
-LEVELS = (4, 16)
+# The largest numbers of cells of a numeric column in marginals.
+CELLS = (4, 8, 16)
+# Which of them the tables of a marginal have, with one numeric column and with more: coarse cells
+# have less noise, fine ones tell more apart.
+LEVELS = ((0, 2), (0, 1))
 # The least count of a cell is this many times the noise on a count of a marginal.
 CELL_NOISE = 3.0
 # The first stream of seeded noise of the histograms; the other mechanism has those below.
@@ -222,12 +224,12 @@ class NumbersFirst(Mechanism):
     def _cells(self, inner: Task, measured: Measurements) -> dict[int, tuple[Feature, ...]]:
         """The cells of each numeric column in marginals: as many as noise lets tell apart."""
         noise = float(noise_scales(inner, self.then.plan(inner).units).min())
-        finest = max(1 / LEVELS[-1], CELL_NOISE * noise / measured.n_records)
+        finest = max(1 / CELLS[-1], CELL_NOISE * noise / measured.n_records)
         schema = inner.workload.schema
         found = {}
         for place, column in column_distributions(measured).items():
             starts = column.cut_points(finest)
-            levels = [column.joined(starts, 1 / number) for number in LEVELS[:-1]]
+            levels = [column.joined(starts, 1 / number) for number in CELLS[:-1]]
             found[place] = tuple(
                 histogram_feature(schema, place, each) for each in (*levels, starts)
             )
@@ -239,7 +241,7 @@ def cut(workload: Workload, features: Mapping[int, tuple[Feature, ...]]) -> Work
 
     Args:
         workload: The workload.
-        features: The features of each column that is cut, at each level, by its position.
+        features: For each column that is cut, by its position, its features as in ``CELLS``.
     """
     families = [
         Marginals(workload.schema, [_cut_marginal(each, features) for each in family.marginals])
@@ -251,14 +253,15 @@ def cut(workload: Workload, features: Mapping[int, tuple[Feature, ...]]) -> Work
 
 
 def _cut_marginal(marginal: Marginal, features: Mapping[int, tuple[Feature, ...]]) -> Marginal:
-    if not set(marginal.positions) & set(features):
+    numeric = len(set(marginal.positions) & set(features))
+    if not numeric:
         return marginal
     tables = (
         tuple(
             features[each.position][level] if each.position in features else each for each in table
         )
         for table in marginal.tables
-        for level in range(len(LEVELS))
+        for level in LEVELS[numeric > 1]
     )
     return Marginal(tuple(dict.fromkeys(tables)))
 
@@ -283,7 +286,7 @@ def _even_cells(schema: Schema, place: int) -> tuple[Feature, ...]:
     grid = Grid.of(expect_type(Numeric, schema.columns[place]))
     span = grid.last + 1 - grid.first
     found = []
-    for number in LEVELS:
+    for number in CELLS:
         cells = np.arange(number, dtype=np.float64) / number
         starts = grid.first + np.floor(cells * span).astype(np.int64)
         found.append(histogram_feature(schema, place, np.unique(starts)))

@@ -101,7 +101,7 @@ class LikelyValues:
             shares: For each cell of the column and each class, the share of even values.
         """
         counts = self.column.shares * self.column.n_records
-        single = self.column.widths == 1
+        single = self.column.widths <= self.column.grid.point
         fixed, even = counts[single] @ shares[single], counts[~single] @ shares[~single]
         found = measured.counts - fixed
         clear = np.abs(found - even) > CLEAR * measured.scale
@@ -142,7 +142,7 @@ class LikelyValues:
         found = self._one(starts, ends, rng)
         if not self._days:
             return found
-        rows = np.flatnonzero(ends - starts > 1)
+        rows = np.flatnonzero(ends - starts > self.column.grid.point)
         candidates = np.column_stack(
             [self._one(starts[rows], ends[rows], rng) for _ in range(CANDIDATES)]
         )
@@ -163,7 +163,7 @@ class LikelyValues:
         if self.column.grid.exact:
             inside = np.floor(inside)
         else:
-            inside[widths == 1] = 0.0  # the round number that a cell of one step begins with
+            inside[widths <= self.column.grid.point] = 0.0
         found = starts + inside
         if self._round is None or not len(starts):
             return np.asarray(found)
@@ -175,7 +175,9 @@ class LikelyValues:
         classes = np.minimum((below <= levels[:, None]).sum(axis=1), pattern.num_classes - 1)
         divisors = np.array(pattern.divisors)
         for number in range(1 if not self.column.grid.exact else 0, pattern.num_classes):
-            rows = np.flatnonzero((classes == number) & (widths > 1) & (below[:, -1] > 0))
+            rows = np.flatnonzero(
+                (classes == number) & (widths > self.column.grid.point) & (below[:, -1] > 0)
+            )
             if len(rows):
                 step = int(divisors[number])
                 over = int(divisors[number + 1]) if number + 1 < len(divisors) else 0

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # A real number without decimals is treated as if it had so many that its span has this many steps.
 SPAN_STEPS = 10**9
+# Cells of at most so many of these steps hold one value: the round number that they begin with.
+POINT_STEPS = 100
 # The largest step, and the largest number of decimals, that floats can tell from the next.
 LARGEST_STEP = 2**53
 MOST_DECIMALS = 300
@@ -91,6 +93,11 @@ class Grid:
         moments = column.kind in ("date", "datetime")
         return cls(first, last, per_one, exact, per_second, near and not moments)
 
+    @property
+    def point(self) -> int:
+        """The largest number of steps of a cell that holds a single value."""
+        return 1 if self.exact else POINT_STEPS
+
     def breaks(self, starts: Steps) -> tuple[float, ...]:
         """The cut points of cells that begin at these steps; the first begins at the bound."""
         return tuple((starts[1:] / self.per_one).tolist())
@@ -134,7 +141,7 @@ class Grid:
         starts = self.first_cells()
         widest = int(np.diff(starts, append=self.last + 1).max())
         found = 1
-        while widest > 1 and found < MOST_LEVELS:
+        while widest > self.point and found < MOST_LEVELS:
             widest = self._width(widest / BRANCHES[min(found - 1, len(BRANCHES) - 1)])
             found += 1
         return found
