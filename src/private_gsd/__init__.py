@@ -76,7 +76,6 @@ if TYPE_CHECKING:
     from private_gsd.schema import Real as Real
     from private_gsd.schema import Schema as Schema
     from private_gsd.synthesis.choices import UnmeasuredWarning as UnmeasuredWarning
-    from private_gsd.synthesis.sampling import FewAlikeWarning as FewAlikeWarning
     from private_gsd.synthesis.smartnoise import GsdSynthesizer as GsdSynthesizer
     from private_gsd.synthesis.sweep import Sweep as Sweep
     from private_gsd.synthesis.synthesizer import Synthesizer as Synthesizer
@@ -115,7 +114,6 @@ _NAMES = {
         "runs.release": "Release",
         "schema": "Boolean Categorical Column Date Datetime Integer Real Schema",
         "synthesis.choices": "UnmeasuredWarning",
-        "synthesis.sampling": "FewAlikeWarning",
         "synthesis.smartnoise": "GsdSynthesizer",
         "synthesis.sweep": "Sweep",
         "synthesis.synthesizer": "Synthesizer",

@@ -124,7 +124,9 @@ def test_algorithm_1_keeps_rules(rates: tuple[int, int]) -> None:
 def _first_loss(measurements: Measurements, config: GeneticSearch) -> float:
     objective = Objective(measurements, "equal")
     search = Algorithm1(objective, config, 60, 1, Watch())
-    return min(objective.loss(objective.state(table)) for table in search.first_tables())
+    return min(
+        objective.loss(objective.state(table)) for table in search.first_tables(measurements, None)
+    )
 
 
 def test_the_search_for_functions_keeps_rules() -> None:
@@ -157,32 +159,3 @@ def test_a_start_that_breaks_a_rule_is_refused() -> None:
     start[3, 4] = 19_999
     with pytest.raises(ProjectionError, match=r"start: 1 rows break the rule 'total = a \+ b'"):
         evolve(measured(asked(SCHEMA), target()), GeneticSearch(rows=50), start=start)
-
-
-def test_fixed_columns_stay() -> None:
-    start = first_table(SCHEMA, 300, 5)
-    fixed = ("age", "a", "admit")
-    measurements = measured(asked(SCHEMA), target())
-    found = evolve(measurements, GeneticSearch(rows=300), start=start, fixed=fixed)
-    for name in fixed:
-        place = SCHEMA.names.index(name)
-        np.testing.assert_array_equal(found.matrix[:, place], start[:, place])
-    assert kept(SCHEMA, found.matrix)
-    for name in ("marital", "b", "discharge"):
-        place = SCHEMA.names.index(name)
-        assert (found.matrix[:, place] != start[:, place]).any()
-
-
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        ({"fixed": ["agee"]}, "no column 'agee'"),
-        ({"fixed": ["age"], "start": None}, "need a table to start with"),
-        ({"fixed": list(WARD.names)}, "nothing could change"),
-        ({"fixed": ["age"], "config": GeneticSearch.paper(rows=20)}, "the fast search"),
-    ],
-)
-def test_fixed_columns_that_make_no_sense(changed: dict[str, Any], words: str) -> None:
-    given_: dict[str, Any] = {"config": GeneticSearch(rows=20), "start": first_table(SCHEMA, 20, 1)}
-    with pytest.raises(ProjectionError, match=words):
-        evolve(measured(asked(SCHEMA), target()), **{**given_, **changed})

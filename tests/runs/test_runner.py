@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from private_gsd import (
-    AIM,
     MST,
     Adaptive,
     Budget,
@@ -85,15 +84,6 @@ def test_what_cannot_be_run_is_refused() -> None:
     with pytest.raises(WorkloadError, match="cannot serve halfspaces"):
         Runner(pgm, halfspaces).check()
     Runner(SETTINGS, TARGET).check()
-
-
-def test_a_search_that_starts_from_a_table_has_no_islands() -> None:
-    """Which is found before anything is paid for."""
-    islands = replace(SETTINGS, projector=GeneticSearch(denoise=False, islands=2))
-    Runner(islands, TARGET).precompile()
-    for mechanism in (Adaptive(epochs=1), AIM()):
-        with pytest.raises(ProjectionError, match="has no islands"):
-            Runner(replace(islands, mechanism=mechanism), TARGET).precompile()
 
 
 def test_tables_have_seeds_of_their_own() -> None:

@@ -161,7 +161,7 @@ def test_equations_are_met_to_the_last_digit(name: str) -> None:
     used = [column for column in more if column.name in rule.split()]
     schema = Schema([*columns, *used], [rule])
     rules = check_rules(schema)
-    pool = Pool.of(schema, cut_columns(schema, rules.truths)[0], np.arange(len(schema)), 3)
+    pool = Pool.of(schema, cut_columns(schema, rules.truths)[0], 3)
     assert pool is not None
     assert len(pool.rows) > (3 if name == "squares" else 50)
     assert not any(rules.broken(row) for row in pool.rows.tolist())

@@ -350,9 +350,9 @@ with Ledger(sys.argv[1], create=True) as ledger:
         ({"settings": [{}, {"mechanism": "magic"}]}, BudgetError, "mechanism must be one of"),
         ({"settings": [{}, {"projector": "rop"}]}, ProjectionError, "no projector is called"),
         (
-            {"settings": [{}, {"mechanism": "adaptive", "projector": "gsd:islands=2"}]},
+            {"settings": [{}, {"projector": "gsd:islets=2"}]},
             ProjectionError,
-            "islands",
+            "islets",
         ),
         ({"settings": [{}, {"rows": 2**31 - 1}]}, ProjectionError, "take at most .* rows"),
         ({"seeds": [0, "x"]}, GsdError, "seed"),

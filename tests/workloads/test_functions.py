@@ -173,9 +173,7 @@ def test_a_search_for_them_alone_and_with_others() -> None:
     np.testing.assert_array_equal(mixed.matrix, evolve(again, config, seed=3).matrix)
 
 
-def test_algorithm_1_has_none_and_they_have_no_islands() -> None:
+def test_algorithm_1_has_none() -> None:
     measurements = measured(workloads.functions(SCHEMA, TESTS), [1.0] * 5, 10)
-    with pytest.raises(ProjectionError, match="queries that are functions has no islands"):
-        evolve(measurements, GeneticSearch(islands=2))
     with pytest.raises(ProjectionError, match="Algorithm 1 has no queries that are functions"):
         evolve(measurements, GeneticSearch.paper())

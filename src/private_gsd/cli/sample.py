@@ -12,7 +12,6 @@ from private_gsd.cli.options import SYNTHESIS
 from private_gsd.cli.output_files import OutputFile
 from private_gsd.runs.release import Release
 from private_gsd.synthesis.sampling import fill_columns, sampled
-from private_gsd.system.progress import shown
 
 
 def sample(
@@ -52,7 +51,6 @@ def sample(
             help="The seed of the sample; privacy does not depend on it.",
         ),
     ] = 0,
-    threads: options.Threads = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -68,10 +66,7 @@ def sample(
     if given is None:
         table = sampled(release, rows, random_state, where)
     else:
-        with shown(not quiet) as progress:
-            table = fill_columns(
-                release, given, seed=random_state, threads=threads, progress=progress
-            )
+        table = fill_columns(release, given, seed=random_state)
     target.write_table(table, release.schema)
     if not quiet:
         console.out.print(f"{table.num_rows:,} rows: {escape(str(output))}", soft_wrap=True)

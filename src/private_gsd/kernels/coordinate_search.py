@@ -313,8 +313,7 @@ def sweep_parallel(  # type: ignore[no-untyped-def]
             for turn in range(taken, min(taken + CLAIMED_ROWS, size)):
                 row = rows[first + turn]
                 load_row(problem, state, row, -1, workspace)
-                for place in range(problem.free.size):
-                    column = problem.free[place]
+                for column in range(state.values.shape[1]):
                     marks[turn, column], tried = _has_better(
                         problem, state, row, column, seed, generation, workspace
                     )

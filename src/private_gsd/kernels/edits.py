@@ -59,10 +59,6 @@ class Problem(NamedTuple):
     """Sums; an empty tuple where there are none."""
     rules: Rules | tuple[()]
     """The rules that every row keeps; an empty tuple where there are none."""
-    free: Any
-    """The columns that may change."""
-    movable: int
-    """The first ``movable`` rows may change; all rows, if the table has fewer."""
     weights: Any
     """The weight of each query."""
 

@@ -44,8 +44,8 @@ def swap(problem, state, rows, first, seed, generation, tries, workspace):  # ty
         row = rows[turn]
         begin(workspace.stream, seed, generation, TURNS + first + turn)
         for _ in range(tries):
-            column = problem.free[below(workspace.stream, problem.free.size)]
-            other = below(workspace.stream, min(problem.movable, values.shape[0]))
+            column = below(workspace.stream, values.shape[1])
+            other = below(workspace.stream, values.shape[0])
             mine, theirs = values[row, column], values[other, column]
             my_atom = np.int64(atoms[row, column])
             their_atom = np.int64(atoms[other, column])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from private_gsd.kernels.compiling import kernel
+from private_gsd.kernels.compiling import inlined, kernel
 from private_gsd.kernels.streams import begin, below
 
 
@@ -42,57 +42,65 @@ def nearest_rows(rows, others, discrete, distances, places):  # type: ignore[no-
         places[row] = place
 
 
-@kernel
-def nearest_donors(given, table, columns, discrete, spans, often, seed, out):  # type: ignore[no-untyped-def]
-    """For each given row the nearest row of a table; a random one of those that are equally near.
+@inlined
+def _fill_distances(given, table, columns, discrete, spreads, distances):  # type: ignore[no-untyped-def]
+    """The distance of every row of a table to a given row."""
+    distances[:] = 0.0
+    for place in range(columns.size):
+        column = columns[place]
+        mine = given[column]
+        for other in range(table.shape[0]):
+            theirs = table[other, column]
+            if mine == theirs:
+                continue
+            if mine != mine or theirs != theirs:
+                distances[other] += (mine == mine) != (theirs == theirs)
+            elif discrete[column]:
+                distances[other] += 1.0
+            else:
+                distances[other] += abs(mine - theirs) / spreads[column]
 
-    The distance of two categories, or of a null and a value, is 0 or 1; that of two numbers is
-    their difference as a share of the column's span.
+
+@kernel
+def draw_donors(given, table, columns, discrete, spreads, enough, seed, turn, uses, out):  # type: ignore[no-untyped-def]
+    """For each given row a random one of the rows of a table that are most like it.
+
+    These are the ``enough`` nearest rows, and all that are as near as the last of them. One that
+    was drawn least often is drawn. The distance of two categories, or of a null and a value, is 0
+    or 1; that of two numbers is their difference divided by the column's spread.
 
     Args:
-        given: The given rows.
-        table: The rows to choose from.
+        given: The given rows; those that are equal should follow each other.
+        table: The rows to draw from.
         columns: The columns that are compared.
         discrete: For each column, whether it holds categories.
-        spans: For each column, its upper bound minus its lower bound.
-        often: The number of times that a row of the table may be chosen.
-        seed: The seed of the choice.
-        out: For each given row, the number of a row of the table, or -1; written.
-
-    Returns:
-        The mean distance.
+        spreads: For each column, its standard deviation in the table.
+        enough: The least number of rows to draw from.
+        seed: The seed of the draws.
+        turn: The number of draws before for these rows.
+        uses: For each row of the table, how often it was drawn; changed.
+        out: For each given row, the number of a row of the table; written.
     """
-    total = 0.0
-    chosen = np.zeros(table.shape[0], dtype=np.int64)
     stream = np.empty(1, dtype=np.uint64)
+    distances = np.empty(table.shape[0])
+    last = 0.0
     for row in range(given.shape[0]):
-        begin(stream, seed, row, 0)
-        least = np.inf
+        same = row > 0
+        for place in range(columns.size):
+            same &= given[row, columns[place]] == given[row - 1, columns[place]]
+        if not same:
+            _fill_distances(given[row], table, columns, discrete, spreads, distances)
+            last = np.partition(distances, enough - 1)[enough - 1]
+        begin(stream, seed, row, turn)
+        least = np.int64(2**62)
         ties = 0
-        out[row] = -1
         for other in range(table.shape[0]):
-            if chosen[other] >= often:
+            if distances[other] > last or uses[other] > least:
                 continue
-            distance = 0.0
-            for place in range(columns.size):
-                column = columns[place]
-                mine, theirs = given[row, column], table[other, column]
-                if mine != mine or theirs != theirs:
-                    distance += (mine == mine) != (theirs == theirs)
-                elif discrete[column]:
-                    distance += mine != theirs
-                else:
-                    distance += abs(mine - theirs) / spans[column]
-                if distance > least:
-                    break
-            if distance < least:
-                least = distance
+            if uses[other] < least:
+                least = uses[other]
                 ties = 0
-            if distance == least:
-                ties += 1
-                if below(stream, ties) == 0:
-                    out[row] = other
-        if out[row] >= 0:
-            chosen[out[row]] += 1
-            total += least
-    return total / given.shape[0]
+            ties += 1
+            if below(stream, ties) == 0:
+                out[row] = other
+        uses[out[row]] += 1

@@ -58,7 +58,6 @@ class Pool:
         cls,
         schema: Schema,
         cuts: Sequence[NDArray[np.float64]],
-        free: NDArray[np.int64],
         seed: int,
         size: int = POOL,
     ) -> Pool | None:
@@ -67,7 +66,6 @@ class Pool:
         Args:
             schema: The schema.
             cuts: The cut points of each column, with those of the rules.
-            free: The columns that may change.
             seed: The seed of the search.
             size: The largest number of rows.
         """
@@ -89,7 +87,7 @@ class Pool:
                 misses += 1
             else:
                 found.append(row)
-        return cls(rules, kernel_of(rules, cuts, free), np.array(found), depth_of(rules.truths))
+        return cls(rules, kernel_of(rules, cuts), np.array(found), depth_of(rules.truths))
 
     def fill(self, columns: Columns, seed: int, number: int, values: Matrix) -> None:
         """Fill a table with rows that keep the rules."""
@@ -98,13 +96,11 @@ class Pool:
         )
 
 
-def kernel_of(rules: Rules, cuts: Sequence[NDArray[np.float64]], free: NDArray[np.int64]) -> Kernel:
+def kernel_of(rules: Rules, cuts: Sequence[NDArray[np.float64]]) -> Kernel:
     """The rules as the kernels' arrays."""
-    may = set(free.tolist())
     blocks = {*rules.blocks, *(columns for columns in rules.columns if len(columns) > 1)}
-    kept = [tuple(each for each in block if each in may) for block in sorted(blocks)]
-    kept = [block for block in dict.fromkeys(kept) if block]
-    tied = sorted({column for block in rules.blocks for column in block} & may)
+    kept = sorted(block for block in blocks if block)
+    tied = sorted({column for block in rules.blocks for column in block})
     return Kernel(
         compiled(rules.schema, rules.truths, np.arange(len(rules.truths)), cuts),
         np.array(tied, dtype=np.int64),
@@ -138,7 +134,7 @@ def _broken(schema: Schema, values: Matrix) -> NDArray[np.bool_]:
     cuts = _cuts(schema)
     atoms = np.empty(values.shape, dtype=np.int32)
     fill_atoms(columns_of(schema, cuts), values, atoms)
-    kernel = kernel_of(rules, cuts, np.arange(len(schema)))
+    kernel = kernel_of(rules, cuts)
     mark_broken(kernel, values, atoms, np.zeros(depth_of(rules.truths)), broken)
     return broken
 
@@ -146,7 +142,7 @@ def _broken(schema: Schema, values: Matrix) -> NDArray[np.bool_]:
 def first_table(schema: Schema, rows: int, seed: int) -> Matrix:
     """A table of random rows that keep the schema's rules."""
     cuts = _cuts(schema)
-    pool = Pool.of(schema, cuts, np.arange(len(schema)), seed)
+    pool = Pool.of(schema, cuts, seed)
     return random_table(columns_of(schema, cuts), rows, seed, pool=pool)
 
 

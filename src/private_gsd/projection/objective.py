@@ -25,8 +25,6 @@ from private_gsd.workloads.programs import compiled, depth_of
 from private_gsd.workloads.sums import parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from private_gsd.measurements.measurements import Measurements
@@ -49,8 +47,6 @@ class Objective:
     Args:
         measurements: The noisy counts.
         weights: The weight of each query: the inverse of its variance, or the same for all.
-        fixed: Names of columns whose values stay as they are.
-        movable: The first ``movable`` rows may change; all rows by default.
         pool: The number of rows of the pool, from which random rows that keep the schema's rules
             are made.
     """
@@ -59,17 +55,12 @@ class Objective:
         self,
         measurements: Measurements,
         weights: Weights,
-        fixed: Sequence[str] = (),
-        movable: int | None = None,
         pool: int = POOL,
     ) -> None:
         self.schema: Schema = measurements.workload.schema
         self.workload = measurements.workload
-        free = [place for place, name in enumerate(self.schema.names) if name not in fixed]
-        self.movable = np.iinfo(np.int64).max if movable is None else movable
         self._pool: tuple[int, Pool | None] | None = None
         self._pool_size = pool
-        self._free = np.array(free, dtype=np.int64)
         self.shares = np.clip(measurements.shares, -LARGEST_SHARE, LARGEST_SHARE)
         scales = np.clip(measurements.scales, SMALLEST_SCALE, 1 / SMALLEST_SCALE)
         self._variances = np.repeat(
@@ -118,9 +109,7 @@ class Objective:
             directions_of(self.schema, layout.halfspaces, self.share_weights),
             compiled(self.schema, truths, queries, cuts) if more else (),
             parts_of(self.schema, layout.sums, cuts) if more else (),
-            kernel_of(rules, cuts, self._free) if more else (),
-            self._free,
-            self.movable,
+            kernel_of(rules, cuts) if more else (),
             self.share_weights,
         )
 
@@ -128,10 +117,7 @@ class Objective:
         """A random table whose rows keep the schema's rules."""
         columns = self.problem.columns
         if self.ruled and (self._pool is None or self._pool[0] != seed):
-            self._pool = (
-                seed,
-                Pool.of(self.schema, self._cuts, self._free, seed, self._pool_size),
-            )
+            self._pool = seed, Pool.of(self.schema, self._cuts, seed, self._pool_size)
         return random_table(columns, rows, seed, number, self._pool[1] if self._pool else None)
 
     def state(self, values: NDArray[np.float64], counts: NDArray[np.int64] | None = None) -> State:
@@ -179,7 +165,7 @@ class Objective:
             numbers=np.zeros(self._depth),
             clause_gains=np.zeros(entries),
             lines=np.zeros((4, entries)),
-            order=self._free.copy(),
+            order=np.arange(len(self.schema)),
             values=np.zeros(len(self.schema)),
             atoms=np.zeros(len(self.schema), dtype=np.int32),
             stream=np.zeros(1, dtype=np.uint64),

@@ -82,15 +82,12 @@ class Projector(ABC):
         """
         return None
 
-    def prepare(  # noqa: B027
-        self, measurements: Measurements, *, rows: int, started: bool = False
-    ) -> None:
+    def prepare(self, measurements: Measurements, *, rows: int) -> None:  # noqa: B027
         """Compile what a projection needs, or load it, before any budget is spent.
 
         Args:
             measurements: One query group of each family, with any answers.
             rows: The number of rows of the table.
-            started: Whether projections start from a table.
         """
 
     @abstractmethod

@@ -108,9 +108,7 @@ class Runner:
         precompile(
             mechanism,
             self.workload,
-            lambda some: projector.prepare(
-                some, rows=self.settings.rows, started=mechanism.warm_start
-            ),
+            lambda some: projector.prepare(some, rows=self.settings.rows),
             self.knowledge.workload,
         )
 

@@ -5,7 +5,6 @@ All are made of a release alone, and cost nothing.
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +13,11 @@ import pyarrow as pa
 from private_gsd.data.encoding import Encoder
 from private_gsd.data.sources import open_source
 from private_gsd.errors import DataError, ReleaseError, did_you_mean
-from private_gsd.kernels.nearest import nearest_donors
+from private_gsd.kernels.nearest import draw_donors
 from private_gsd.projection.constraints import broken_rows
-from private_gsd.projection.genetic import GeneticSearch, evolve
 from private_gsd.schema import Discrete
 from private_gsd.sql.rules import UndecidedError, check_rules
 from private_gsd.system.memory import BASE, require_room
-from private_gsd.system.progress import Progress, ignore
 from private_gsd.workloads import Predicates
 from private_gsd.workloads.checks import whole
 
@@ -32,18 +29,14 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float64]
 
-# A synthetic row gives its other columns to as few given rows as leaves them this near to it, where
-# 1 is a category that differs. Mean error of pairs in nine cases of the simulated census, in 1e-5:
-# 126 with 0.01, 121 with 0.02, 129 with 0.05, 126 with 0.2, and 146 without a limit.
-NEAR = 0.02
+# A given row takes the other columns of one of so many synthetic rows that are most like it, or of
+# more if more are as near as the last of them.
+ENOUGH = 5
+# Number of other rows that are drawn for a given row whose other columns would break a rule, before
+# more rows are drawn from.
+TRIES = 5
 # What Arrow keeps of a piece of a column, in bytes, about.
 PIECE = 200
-# Beside the given rows, at most so many rows take part in the search.
-MOST_ROWS = 500_000
-
-
-class FewAlikeWarning(UserWarning):
-    """Given rows did not evolve, since few synthetic rows are like them."""
 
 
 def rows_where(release: Release, where: str) -> pa.Table:
@@ -59,63 +52,23 @@ def rows_where(release: Release, where: str) -> pa.Table:
     return met
 
 
-def fill_columns(
-    release: Release,
-    given: Any,
-    *,
-    seed: int = 0,
-    threads: int | None = None,
-    progress: Progress = ignore,
-) -> pa.Table:
+def fill_columns(release: Release, given: Any, *, seed: int = 0) -> pa.Table:
     """Rows with the given values of some columns, and synthetic ones of all others.
 
-    A warning says if they did not evolve, where they are many and few synthetic rows like them.
-    Each given row first takes the other columns of a synthetic row that is like it. Then they
-    evolve: the given rows, in the place of those synthetic rows, should answer as was measured.
+    Each given row takes the other columns of a random one of the synthetic rows that are most like
+    it. What it gets does not depend on the other given rows, except that among rows that are as
+    good, those are drawn first that were drawn least often.
 
     Args:
         release: The release.
         given: A table of some of the schema's columns.
-        seed: The seed of the search.
-        threads: The number of threads; all cores by default.
-        progress: Called as the search goes on.
+        seed: The seed of the draws.
     """
     schema = release.schema
     names, rows = _given(schema, given)
-    table = release.matrix
     columns = np.array([schema.names.index(name) for name in names], dtype=np.int64)
-    often, donors = donors_of(schema, rows, table, columns, seed)
-    start = table[donors]
-    start[:, columns] = rows[:, columns]
-    start = _mended(schema, start, columns, seed)
-    measured = release.measurements()
-    if measured is None:
-        raise ReleaseError(f"{release.folder}: holds no measurements to evolve by")
-    if often * len(table) - len(rows) > MOST_ROWS:
-        warnings.warn(
-            "the given rows are many times the synthetic rows that are like them: their other "
-            "columns were taken from these as they are, and did not evolve",
-            FewAlikeWarning,
-            stacklevel=3,
-        )
-    elif len(names) < len(schema):
-        rest = np.repeat(table, often - np.bincount(donors, minlength=len(table)), axis=0)
-        known = release.settings.knowledge.of(schema).supplement(measured)
-        everyone = np.concatenate([start, rest])
-        found = evolve(
-            known,
-            GeneticSearch(rows=len(everyone)),
-            seed=seed,
-            start=everyone,
-            threads=threads,
-            progress=progress,
-            fixed=names,
-            movable=len(start),
-        )
-        if found.reason == "interrupted":
-            raise KeyboardInterrupt
-        start = found.matrix[: len(start)]
-    return pa.Table.from_batches([Encoder(schema).decode(np.asfortranarray(start))])
+    made = Donors(schema, release.matrix, columns, seed).fill(rows)
+    return pa.Table.from_batches([Encoder(schema).decode(np.asfortranarray(made))])
 
 
 def _given(schema: Schema, data: Any) -> tuple[list[str], Matrix]:
@@ -134,22 +87,71 @@ def _given(schema: Schema, data: Any) -> tuple[list[str], Matrix]:
     return names, rows
 
 
-def donors_of(
-    schema: Schema, rows: Matrix, table: Matrix, columns: NDArray[np.int64], seed: int
-) -> tuple[int, NDArray[np.int64]]:
-    """How often a synthetic row may be chosen, and the one that each given row chooses."""
-    discrete = np.array([isinstance(column, Discrete) for column in schema])
-    spans = np.array([max(column.bounds[1] - column.bounds[0], 1e-300) for column in schema])
-    found = np.zeros(len(rows), dtype=np.int64)
-    known = (rows, table, columns, discrete, spans)
-    least = nearest_donors(*known, len(rows), seed, found)
-    often = -(-len(rows) // len(table))
-    while often < len(rows):
-        if nearest_donors(*known, often, seed, found) <= least + NEAR:
-            return often, found
-        often *= 2
-    nearest_donors(*known, len(rows), seed, found)
-    return len(rows), found
+class Donors:
+    """Synthetic rows that give their other columns to given rows.
+
+    Args:
+        schema: The public schema.
+        table: The synthetic rows.
+        columns: The positions of the given columns.
+        seed: The seed of the draws.
+    """
+
+    def __init__(
+        self, schema: Schema, table: Matrix, columns: NDArray[np.int64], seed: int
+    ) -> None:
+        self._schema = schema
+        self._table = np.ascontiguousarray(table)
+        self._columns = columns
+        self._seed = seed
+        self._discrete = np.array([isinstance(column, Discrete) for column in schema])
+        self._spreads = spreads(table)
+        self._uses = np.zeros(len(table), dtype=np.int64)
+
+    def draw(self, rows: Matrix, enough: int, turn: int = 0) -> NDArray[np.int64]:
+        """For each given row, the number of a synthetic row that is like it.
+
+        Args:
+            rows: The given rows.
+            enough: The least number of rows to draw from.
+            turn: The number of draws before.
+        """
+        drawn = np.zeros(len(rows), dtype=np.int64)
+        order = np.lexsort(rows[:, self._columns].T)  # equal rows are compared once
+        known = rows[order], self._table, self._columns, self._discrete, self._spreads
+        enough = min(enough, len(self._table))
+        draw_donors(*known, enough, self._seed, turn, self._uses, drawn)
+        found = np.empty_like(drawn)
+        found[order] = drawn
+        return found
+
+    def fill(self, rows: Matrix) -> Matrix:
+        """The given rows with the other columns of synthetic rows; they keep the schema's rules."""
+        filled = self._filled(rows, ENOUGH, 0)
+        broken = np.flatnonzero(broken_rows(self._schema, filled))
+        enough, turn = ENOUGH, 1
+        while broken.size and enough < TRIES * len(self._table):
+            filled[broken] = self._filled(rows[broken], enough, turn)
+            broken = broken[broken_rows(self._schema, filled[broken])]
+            turn += 1
+            if turn % TRIES == 0:
+                enough *= TRIES
+        return _mended(self._schema, filled, self._columns, self._seed)
+
+    def _filled(self, rows: Matrix, enough: int, turn: int) -> Matrix:
+        filled = self._table[self.draw(rows, enough, turn)]
+        filled[:, self._columns] = rows[:, self._columns]
+        return filled
+
+
+def spreads(table: Matrix) -> NDArray[np.float64]:
+    """The standard deviation of each column, without nulls; 1 where a column has a single value."""
+    found = np.ones(table.shape[1])
+    for place, column in enumerate(table.T):
+        known = column[~np.isnan(column)]
+        found[place] = known.std() if known.size else 0.0
+    found[found == 0] = 1.0
+    return found
 
 
 def _mended(schema: Schema, start: Matrix, columns: NDArray[np.int64], seed: int) -> Matrix:

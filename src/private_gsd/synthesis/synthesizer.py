@@ -372,8 +372,7 @@ class Synthesizer:
         Args:
             given: A table of some of the columns; anything that ``open_source`` takes.
         """
-        seed, threads = self.random_state, self.threads
-        return self._as_given(fill_columns(self.release_, given, seed=seed, threads=threads))
+        return self._as_given(fill_columns(self.release_, given, seed=self.random_state))
 
     def _as_given(self, table: pa.Table) -> Any:
         """Synthetic rows as the type of frame that was fitted, in types of the schema alone."""

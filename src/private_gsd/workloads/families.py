@@ -14,8 +14,7 @@ To add a family, write one file with a subclass of ``Family`` that has:
 - ``search_cost``, if the estimate of ``Family`` is far off.
 
 A family with ``met`` alone moves the whole search from ``CoordinateSearch`` to ``FunctionSearch``,
-which calls ``met`` for every batch of rows. ``FunctionSearch`` is much slower, and has neither
-islands nor fixed columns.
+which calls ``met`` for every batch of rows. ``FunctionSearch`` is much slower.
 
 Then add the class to this registry, and a subclass of ``FamilyContract`` to
 ``tests/workloads/test_families.py``, which tests every family in the same way. To give users a

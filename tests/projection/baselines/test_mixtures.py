@@ -58,3 +58,16 @@ def test_batches_are_drawn_by_their_errors() -> None:
     np.testing.assert_allclose(counts / 20_000, errors, atol=5 * 0.5 / math.sqrt(20_000))
     alike = np.asarray(batch_counts(TOOLS, TOOLS.key(1), TOOLS.jnp.ones(4), 20_000))
     np.testing.assert_allclose(alike / 20_000, 0.25, atol=5 * 0.5 / math.sqrt(20_000))
+
+
+@pytest.mark.parametrize("name", ["rap", "gem", "rap++", "pgm"])
+def test_single_columns_alone_give_independent_columns(name: str) -> None:
+    """As in the data, of which only single columns are known, or not."""
+    schema = Schema([Categorical(f"c{place}", values=[0, 1]) for place in range(8)])
+    alike = np.random.default_rng(0).random((2000, 1)) < 0.2
+    rows = np.repeat(alike, 8, axis=1).astype(np.float64)
+    asked = workloads.categorical_marginals(schema, 1)
+    made = projector_of(name).project(measured(asked, rows), rows=4000).matrix
+    assert made.mean(axis=0) == pytest.approx(alike.mean(), abs=0.03)
+    correlations = np.asarray(np.corrcoef(made.T))[np.triu_indices(8, 1)]
+    assert np.abs(correlations).mean() < 0.02  # 0.013 by chance

@@ -166,7 +166,7 @@ def test_the_path_of_the_slow_twin(
     objective = Objective(measurements, "equal")
     search = Algorithm1(objective, config, rows, seed, Watch())
     twin = SlowTwin(measurements, config, seed)
-    tables = list(search.first_tables())
+    tables = list(search.first_tables(measurements, None))
     columns = objective.problem.columns
     atoms = {
         column.name: int(columns.starts[place + 1] - columns.starts[place]) - column.nullable
@@ -193,7 +193,7 @@ def test_the_window_of_the_paper() -> None:
     losses: list[float] = []
     config = GeneticSearch.paper(rows=30, mutations=5, crossovers=5, tolerance=0.01)
     search = Algorithm1(Objective(measurements, "equal"), config, 30, 0, Watch())
-    state, elites = search.begin(search.first_tables())
+    state, elites = search.begin(search.first_tables(measurements, None))
     for generation in range(100_000):
         losses.append(math.sqrt(elites.losses[0]))
         search.generation, converged = search.step(state, elites, generation + 1)

@@ -31,13 +31,10 @@ from tests.projection.families import FAMILIES, measured
         ({"tolerance": float("nan")}, "tolerance must be a number from 0 to 1"),
         ({"tolerance": "0.1"}, "tolerance must be a number from 0 to 1"),
         ({"seconds": -1}, "seconds must be a number of at least 0, not -1"),
-        ({"islands": 0}, "islands must be a whole number from 1 to 2,147,483,647"),
-        ({"rows": 2000, "islands": 3000}, "islands must be a whole number from 1 to 2,000"),
         (
             {"mutations": 7},
             "mutations is a setting of Algorithm 1; say GeneticSearch.paper.mutations=….",
         ),
-        ({"algorithm": "paper", "islands": 2}, "Algorithm 1 has no islands"),
         ({"elites": 0}, "elites must be a whole number from 1"),
         ({"window": 0}, "window must be a whole number from 1"),
         ({"mutation_rate": 0}, "mutation_rate must be a whole number from 1"),
@@ -74,8 +71,6 @@ def test_the_number_of_rows_is_the_caller_s_unless_it_is_set() -> None:
     assert GeneticSearch(rows=300).rows_of(None) == GeneticSearch(rows=300).rows_of(300) == 300
     with pytest.raises(ProjectionError, match="set to 300 rows, and 200 rows are wanted"):
         GeneticSearch(rows=300).rows_of(200)
-    with pytest.raises(ProjectionError, match="islands must be a whole number from 1 to 10"):
-        GeneticSearch(islands=20).rows_of(10)
 
 
 def test_evolve_and_project_make_as_many_rows() -> None:

@@ -18,10 +18,9 @@ from private_gsd.projection.genetic import (
     coordinate_search,
     evolve,
 )
-from private_gsd.projection.genetic.coordinate_search import island_number
 from private_gsd.projection.objective import Objective
 from tests.projection.families import SCHEMA, measured
-from tests.projection.genetic.census_answers import CENSUS, census, exactly, slow
+from tests.projection.genetic.census_answers import CENSUS, census, exactly
 
 
 def test_no_single_edit_is_left() -> None:
@@ -73,12 +72,11 @@ def test_a_move_that_only_rounding_recommends_is_taken_back() -> None:
         np.testing.assert_array_equal(evolution.matrix, start)
 
 
-@pytest.mark.parametrize("islands", [None, 3])
-def test_threads_do_not_matter(islands: int | None) -> None:
+@pytest.mark.parametrize("denoise", [False, True])
+def test_threads_do_not_matter(denoise: bool) -> None:
     workload = workloads.categorical_marginals(CENSUS, 2) + workloads.tree_marginals(CENSUS, 2, 3)
     measurements = exactly(workload, census(500), 3.0)
-    config = GeneticSearch(rows=9000, islands=islands)
-    assert island_number(9000) == 2
+    config = GeneticSearch(rows=9000, denoise=denoise)
     tables = [evolve(measurements, config, seed=5, threads=t).matrix for t in (1, 2, 3)]
     for other in tables[1:]:
         np.testing.assert_array_equal(tables[0], other)
@@ -91,7 +89,7 @@ def test_how_long_calls_take_does_not_matter(rows: int, monkeypatch: pytest.Monk
     tables = []
     for seconds in (0.05, 1e-9):
         monkeypatch.setattr(watch, "SLICE_SECONDS", seconds)
-        config = GeneticSearch(rows=rows, generations=3, islands=1)
+        config = GeneticSearch(rows=rows, generations=3)
         tables.append(evolve(measurements, config).matrix)
     np.testing.assert_array_equal(tables[0], tables[1])
 
@@ -115,29 +113,11 @@ def test_a_thread_that_fails_does_not_keep_the_others_waiting(
     assert threading.active_count() == before
 
 
-def test_progress_is_reported_while_islands_are_fitted() -> None:
-    """Several times, with no generation ended; and the search can be stopped then."""
-    measurements, config = slow()
-    reports: list[tuple[str, float, float | None]] = []
-
-    def report(what: str, done: float, total: float | None) -> bool:
-        reports.append((what, done, total))
-        return len(reports) == 3
-
-    config = GeneticSearch(rows=config.rows, islands=16, denoise=False)
-    evolution = evolve(measurements, config, progress=report)
-    assert evolution.reason == "stopped"
-    assert reports == [("searching", 0, None)] * 3
-    begin = evolve(measurements, GeneticSearch(rows=config.rows, generations=0))
-    assert evolution.loss < begin.loss
-
-
 def test_halfspaces_are_fitted_as_well_in_blocks() -> None:
     """What threads mark is what is then visited, with the same candidates."""
     workload = workloads.random_halfspaces(CENSUS, 60)
     measurements = exactly(workload, census(1000), 2.0)
     losses = [
-        evolve(measurements, GeneticSearch(rows=rows, generations=4, islands=1)).loss
-        for rows in (8191, 8192)
+        evolve(measurements, GeneticSearch(rows=rows, generations=4)).loss for rows in (8191, 8192)
     ]
     assert losses[1] < 1.1 * losses[0]

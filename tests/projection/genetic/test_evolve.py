@@ -170,7 +170,7 @@ def test_a_warm_start_goes_on_from_there() -> None:
 
 @pytest.mark.parametrize("settings", [{}, {"seconds": 0}, {"generations": 2}, {"generations": 0}])
 def test_a_warm_start_is_never_made_worse(settings: dict[str, Any]) -> None:
-    """Not on a table that would have had islands, either."""
+    """Not on a table that is swept in blocks, either."""
     workload = workloads.categorical_marginals(CENSUS, 2)
     start = census(9000)
     for noise in (0.0, 30.0):
@@ -188,10 +188,9 @@ def test_a_warm_start_is_never_made_worse(settings: dict[str, Any]) -> None:
         assert noise > 0 or evolution.loss < 1e-20
 
 
-@pytest.mark.parametrize("islands", [None, 1])
-def test_a_time_limit(islands: int | None) -> None:
+def test_a_time_limit() -> None:
     measurements, config = slow()
-    config = replace(config, seconds=0.4, islands=islands, denoise=False)
+    config = replace(config, seconds=0.4, denoise=False)
     evolution = evolve(measurements, config)
     assert evolution.reason == "time"
     assert evolution.seconds >= 0.4
@@ -202,11 +201,10 @@ def test_a_time_limit(islands: int | None) -> None:
     assert evolution.loss < begin.loss
 
 
-@pytest.mark.parametrize("islands", [None, 1])
-def test_an_interruption_returns_the_best_table_so_far(islands: int | None) -> None:
-    """A real signal, as the keyboard sends it, on islands and on the whole table."""
+def test_an_interruption_returns_the_best_table_so_far() -> None:
+    """A real signal, as the keyboard sends it."""
     measurements, config = slow()
-    config = GeneticSearch(rows=config.rows, tolerance=0, islands=islands)
+    config = GeneticSearch(rows=config.rows, tolerance=0)
     evolve(measurements, GeneticSearch(rows=20, generations=1))  # compiled
     begun = threading.Event()
 
@@ -259,7 +257,7 @@ def test_no_time_at_all() -> None:
     measurements, config = slow()
     for each in (
         GeneticSearch(rows=config.rows, seconds=0),
-        GeneticSearch(rows=config.rows, seconds=0, islands=2000),
+        GeneticSearch(rows=config.rows, seconds=0, denoise=False),
         GeneticSearch.paper(rows=50, seconds=0),
     ):
         evolution = evolve(measurements, each)
@@ -361,7 +359,6 @@ def test_one_column_needs_no_kernels_of_its_own() -> None:
         ({"start": "abc"}, "start must be a matrix of numbers"),
         ({"start": [[1], [2, 3]]}, "start must be a matrix of numbers"),
         ({"start": np.zeros((5, 7), dtype=complex)}, "start must be a matrix of numbers"),
-        ({"start": np.zeros((5, 7)), "config": GeneticSearch(rows=5, islands=2)}, "no islands"),
         ({"start": np.zeros((4, 7))}, "start must have 5 rows and 7 columns, not shape .4, 7."),
         ({"start": np.full((5, 7), np.nan)}, "start: column 'owner' has values that the schema"),
         ({"start": np.full((5, 7), 0.5)}, "start: column 'job' has values that the schema"),

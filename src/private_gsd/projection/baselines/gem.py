@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 INPUTS = 16
 HIDDEN = (128, 256)
+# Factor of the last layer's weights where single columns alone are measured.
+ALIKE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +44,12 @@ class GEM(MixtureProjector):
         """The name in the registry."""
         return "gem"
 
-    def begin(self, tools: Any, atoms: Atoms, key: Any) -> tuple[Any, Any]:
-        """Random weights and biases of zero; the random numbers are constant."""
+    def begin(self, tools: Any, atoms: Atoms, key: Any, *, joint: bool) -> tuple[Any, Any]:
+        """Random weights and biases of zero; the random numbers are constant.
+
+        Where single columns alone are measured, the product distributions begin nearly alike: what
+        they differ in is dependence between columns, which nothing corrects then.
+        """
         widths = (INPUTS, *HIDDEN, int(atoms.starts[-1]))
         keys = tools.jax.random.split(key, len(widths))
         inputs = tools.jax.random.normal(keys[0], (INPUTS, self.mixtures))
@@ -54,6 +60,9 @@ class GEM(MixtureProjector):
             )
             for each, before, after in zip(keys[1:], widths, widths[1:], strict=False)
         ]
+        if not joint:
+            weights, biases = layers[-1]
+            layers[-1] = ALIKE * weights, biases
         return layers, inputs
 
     @staticmethod

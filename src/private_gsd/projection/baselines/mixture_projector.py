@@ -12,6 +12,7 @@ from private_gsd.projection.baselines.products import too_many_products
 from private_gsd.projection.baselines.setting_checks import check_settings
 from private_gsd.projection.protocol import Projection, Projector, require_served
 from private_gsd.system.progress import Progress, ignore
+from private_gsd.workloads.layout import marginal_tables
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,8 +43,15 @@ class MixtureProjector(Projector):
         check_settings(self)
 
     @abstractmethod
-    def begin(self, tools: Any, atoms: Atoms, key: Any) -> tuple[Any, Any]:
-        """The first parameters, and the constants."""
+    def begin(self, tools: Any, atoms: Atoms, key: Any, *, joint: bool) -> tuple[Any, Any]:
+        """The first parameters, and the constants.
+
+        Args:
+            tools: JAX and Optax.
+            atoms: The atoms of the columns.
+            key: The random key.
+            joint: Whether any marginal has more than one column.
+        """
 
     @staticmethod
     @abstractmethod
@@ -71,11 +79,12 @@ class MixtureProjector(Projector):
     ) -> Projection:
         """Fit a new mixture and draw rows; ``start`` and ``threads`` are not used."""
         tools = gradients(self.name)
+        joint = any(len(table.features) > 1 for table in marginal_tables(measurements.workload))
         return fit_mixture(
             self.name,
             tools,
             measurements,
-            lambda atoms, key: self.begin(tools, atoms, key),
+            lambda atoms, key: self.begin(tools, atoms, key, joint=joint),
             self.logits,
             mixtures=self.mixtures,
             batch=self.batch,

@@ -35,7 +35,7 @@ class RAP(MixtureProjector):
         """The name in the registry."""
         return "rap"
 
-    def begin(self, tools: Any, atoms: Atoms, key: Any) -> tuple[Any, Any]:
+    def begin(self, tools: Any, atoms: Atoms, key: Any, *, joint: bool) -> tuple[Any, Any]:  # noqa: ARG002
         """Random logits, and no constants."""
         return tools.jax.random.normal(key, (int(atoms.starts[-1]), self.mixtures)), ()
 

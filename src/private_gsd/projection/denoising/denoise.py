@@ -155,12 +155,24 @@ class Denoising:
             answers = self._sample(targets + lower).means
         return self._with_answers(answers[: measured.workload.size])
 
-    def values(self, rows: int) -> NDArray[np.float64] | None:
-        """A table of ``rows`` rows from the sampled tables; None if there are none yet."""
-        if self._sampler is None or not self._sampler.states:
+    def values(self, rows: int, rng: np.random.Generator) -> NDArray[np.float64] | None:
+        """A table of ``rows`` rows from the sampled tables; None if none has fitted pairs yet.
+
+        The newest tables are taken whole, and some rows of the table before them. Rows are repeated
+        only if all tables have fewer rows than that.
+
+        Args:
+            rows: The number of rows.
+            rng: The random number generator that chooses the last rows.
+        """
+        sampler = self._sampler
+        if sampler is None or not sampler.states or largest_order(self._tables) < 2:
             return None
-        made = np.concatenate([state.values for state in self._sampler.states])
-        return np.resize(made, (rows, made.shape[1]))
+        newest = [state.values for state in reversed(sampler.samples or sampler.states)]
+        whole, rest = divmod(rows, len(newest[0]))
+        chosen = [newest[number % len(newest)] for number in range(whole + 1)]
+        chosen[-1] = chosen[-1][rng.permutation(len(newest[0]))[:rest]]
+        return np.concatenate(chosen)
 
     def _sample(self, targets: Measurements) -> GibbsSampler:
         """Sample tables whose answers are close to the targets, with the current forest."""

@@ -60,6 +60,7 @@ class GibbsSampler:
 
     Attributes:
         states: The current table of each chain.
+        samples: The tables after burn-in, those of all chains one sweep after the other.
         means: The mean answers, as shares.
     """
 
@@ -84,7 +85,7 @@ class GibbsSampler:
         self._chow_liu_forest = (
             empty_chow_liu_forest(len(learned)) if chow_liu_forest is None else chow_liu_forest
         )
-        self._samples: list[State] = []
+        self.samples: list[State] = []
         self._start = start
         self.states: list[State] = []
         self.means: Shares = np.zeros(0)
@@ -118,7 +119,7 @@ class GibbsSampler:
         self.states = [objective.state(values.copy()) for values in start]
         uniform = self._uniform_logs()
         answers = np.zeros(objective.workload.size)
-        self._samples = []
+        self.samples = []
 
         def step(chain: int, generation: int) -> int:
             state, seed = self.states[chain], self._seeds[chain]
@@ -140,21 +141,21 @@ class GibbsSampler:
                 if generation >= burn_in:
                     for state in self.states:
                         answers += state.counts
-                        self._samples.append(
+                        self.samples.append(
                             state._replace(values=state.values.copy(), atoms=state.atoms.copy())
                         )
         self.means = answers / (SAMPLES * CHAINS * self._rows)
 
     def answers(self, workload: Workload) -> Shares:
         """The mean answers to other queries, as shares."""
-        values = np.concatenate([state.values for state in self._samples])
+        values = np.concatenate([state.values for state in self.samples])
         counts = RunningCounts(workload)
         counts.add(values)
         return np.asarray(counts.finish() / len(values))
 
     def chow_liu_forest(self) -> ChowLiuForest:
         """The Chow–Liu forest of the sampled tables."""
-        atoms = np.concatenate([state.atoms for state in self._samples])
+        atoms = np.concatenate([state.atoms for state in self.samples])
         sizes = np.diff(self._columns.starts)
         return chow_liu_forest(atoms, sizes, np.flatnonzero(self._learned).tolist())
 

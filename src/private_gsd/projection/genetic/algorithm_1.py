@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.kernels.edits import State
+    from private_gsd.measurements.measurements import Measurements
+    from private_gsd.projection.denoising.denoise import Denoising
     from private_gsd.projection.genetic.config import GeneticSearch
     from private_gsd.projection.objective import Objective
     from private_gsd.projection.watch import Reason, Watch
@@ -59,7 +61,11 @@ class Algorithm1(Search):
             history=np.zeros(config.window or rows),
         )
 
-    def first_tables(self) -> Iterator[NDArray[np.float64]]:
+    def first_tables(
+        self,
+        measured: Measurements,  # noqa: ARG002
+        denoising: Denoising | None,  # noqa: ARG002
+    ) -> Iterator[NDArray[np.float64]]:
         """Random tables, one for each elite."""
         for elite in range(self._config.elites):
             yield self._objective.random_table(self._rows, self._seed, elite)
@@ -93,9 +99,9 @@ class Algorithm1(Search):
         _, elites = self.begin([state.values])
         self.step(state, elites, 0)
 
-    def run(self, start: NDArray[np.float64] | None) -> Reason:
+    def run(self, tables: Iterable[NDArray[np.float64]]) -> Reason:
         """Run generations until the loss converges."""
-        state, elites = self.begin(self.first_tables() if start is None else [start])
+        state, elites = self.begin(tables)
         self.state, self.values = state, state.values
         size = self._config.mutations + self._config.crossovers
         for piece in Slices().of(self._config.generations):

@@ -51,9 +51,6 @@ class GeneticSearch(Projector):
         seconds: Time limit in seconds; None for no limit.
         denoise: Whether the fast search fits denoised answers to marginals instead of the noisy
             answers.
-        islands: Number of islands: parts of the table that the fast search first fits separately,
-            unless it starts from a given table. If None, 1 for small tables, and a number that
-            depends on ``rows`` for larger ones.
         mutations: Number of mutations in a generation of Algorithm 1, P_mut.
         crossovers: Number of crossovers in a generation of Algorithm 1, P_cross.
         elites: Number of tables that survive a generation of Algorithm 1, E.
@@ -70,7 +67,6 @@ class GeneticSearch(Projector):
     tolerance: float = 1e-4
     seconds: float | None = None
     denoise: bool = True
-    islands: int | None = None
     mutations: int = 50
     crossovers: int = 50
     elites: int = 2
@@ -86,11 +82,11 @@ class GeneticSearch(Projector):
         """The name in the registry."""
         return "gsd"
 
-    def prepare(self, measurements: Measurements, *, rows: int, started: bool = False) -> None:
+    def prepare(self, measurements: Measurements, *, rows: int) -> None:
         """Compile the kernels, or load them from the cache."""
         from private_gsd.projection.genetic.evolve import prepare  # it imports this module
 
-        prepare(measurements, self, rows=rows, started=started)
+        prepare(measurements, self, rows=rows)
 
     def project(
         self,
@@ -134,10 +130,6 @@ class GeneticSearch(Projector):
             self._check_whole(name, low, high)
         if self.rows is not None:
             self._check_whole("rows", 1, MOST_ROWS)
-        if self.islands is not None:
-            if self.algorithm == "paper":
-                raise ProjectionError("Algorithm 1 has no islands")
-            self._check_whole("islands", 1, self.rows or MOST_ROWS)
         if self.window is not None:
             self._check_whole("window", 1, 2**31)
         given = {each.name for each in fields(self) if getattr(self, each.name) != each.default}
@@ -196,10 +188,7 @@ class GeneticSearch(Projector):
                     f"the genetic search is set to {self.rows:,} rows, and {wanted:,} rows are "
                     "wanted; give one of the two numbers"
                 )
-        rows = self.rows or wanted or DEFAULT_ROWS
-        if self.islands is not None:
-            whole("islands", self.islands, 1, rows, ProjectionError)
-        return rows
+        return self.rows or wanted or DEFAULT_ROWS
 
     def settled(self, before: float, after: float) -> bool:
         """Whether the loss fell by at most the tolerance, so that the search may end."""

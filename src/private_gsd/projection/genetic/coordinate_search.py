@@ -1,16 +1,13 @@
-"""Coordinate search: sweeps that replace single values by better ones, on islands at first.
+"""Coordinate search: sweeps that replace single values by better ones.
 
-Large tables begin as islands: parts of the rows that each fit the answers on their own, in parallel
-on threads. The whole table is then swept block by block: threads mark the values that have a better
-alternative, and one thread replaces the marked values one after the other. The result does not
-depend on the number of threads. Where the fit is worse than the noise explains, rows exchange
-values at the end.
+Large tables are swept block by block: threads mark the values that have a better alternative, and
+one thread replaces the marked values one after the other. The result does not depend on the number
+of threads. Where the fit is worse than the noise explains, rows exchange values at the end.
 """
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,9 +16,11 @@ from private_gsd.kernels.coordinate_search import sweep, sweep_parallel
 from private_gsd.kernels.exchanges import change_linked_columns, swap
 from private_gsd.kernels.streams import permute
 from private_gsd.projection.genetic.search import Search
-from private_gsd.projection.watch import REPORT_SECONDS, Slices
+from private_gsd.projection.watch import Slices
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from private_gsd.kernels.edits import State
@@ -31,11 +30,8 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float64]
 
-# Least number of rows of a table with islands; an island has at least half as many.
-ISLAND_ROWS = 8192
-MOST_ISLANDS = 64
-# Most sweeps of an island; later sweeps mostly fit noise.
-ISLAND_SWEEPS = 4
+# Least number of rows of a table that is swept block by block.
+PARALLEL_ROWS = 8192
 # Number of blocks in which the rows of a large table are marked.
 BLOCKS = 128
 # Most rows, and least number of tries, of a round of exchanges.
@@ -73,7 +69,7 @@ class CoordinateSearch(Search):
         self._threads = threads
         self._workspaces = [objective.workspace() for _ in range(threads)]
         self._slices = Slices()
-        self._serial = rows < ISLAND_ROWS
+        self._serial = rows < PARALLEL_ROWS
         self._block = -(-rows // BLOCKS)  # rows that are marked before any is changed
 
     def prepare(self, state: State) -> None:
@@ -88,15 +84,10 @@ class CoordinateSearch(Search):
         if not self._serial:
             self._sweep_parallel(state, no_rows, None)
 
-    def run(self, start: Matrix | None) -> Reason:
+    def run(self, tables: Iterable[Matrix]) -> Reason:
         """Sweep until no single edit helps; then exchange values while the fit is poor."""
-        counts = None
-        if start is None:
-            self.values = self._objective.random_table(self._rows, self._seed)
-            counts = self._fit_islands(self.values)
-        else:
-            self.values = start
-        self.state = state = self._objective.state(self.values, counts)
+        self.values = next(iter(tables))
+        self.state = state = self._objective.state(self.values)
         reason, loss = self._converge(state, self._objective.loss(state))
         while reason == "converged" and self._objective.reduced_chi_square(state) > 1:
             if self.generation >= self._config.generations:
@@ -106,60 +97,6 @@ class CoordinateSearch(Search):
             if self._config.settled(before, loss):
                 break
         return reason
-
-    def _fit_islands(self, values: Matrix) -> NDArray[np.int64] | None:
-        """Fit parts of a table to the answers on their own; returns the counts of the table."""
-        number = self._config.islands or island_number(len(values))
-        if number == 1 or self._config.generations == 0:
-            return None
-        parts = np.array_split(values, number)
-        seeds = np.random.SeedSequence(self._seed).generate_state(number, dtype=np.uint64)
-        edits = np.zeros(number, dtype=np.int64)
-        counts = np.zeros(self._objective.workload.size, dtype=np.int64)
-        stopping, adding = threading.Event(), threading.Lock()
-
-        def fit(island: int) -> None:
-            if stopping.is_set():
-                return
-            part = parts[island]
-            seed = int(seeds[island] >> np.uint64(1))
-            state, workspace = self._objective.state(part), self._objective.workspace()
-            order = np.empty(len(part), dtype=np.int64)
-            loss = self._objective.loss(state)
-            slices = Slices()
-            problem = self._objective.problem
-            for generation in range(min(ISLAND_SWEEPS, self._config.generations)):
-                permute(seed, generation, ORDERS, order)
-                before = loss
-                for piece in slices.of(len(part)):
-                    if stopping.is_set():
-                        return
-                    scored = sweep(problem, state, order[piece], seed, generation, workspace)[2]
-                    edits[island] += scored
-                if self._objective.ruled:
-                    change_linked_columns(
-                        problem, state, order, 0, seed, generation, LINKS, workspace
-                    )
-                loss = self._objective.loss(state)
-                if self._config.settled(before, loss):
-                    break
-            with adding:
-                np.add(counts, state.counts, out=counts)
-
-        before = self._watch.edits
-        pool = ThreadPoolExecutor(self._threads)
-        try:
-            waiting = {pool.submit(fit, island) for island in range(number)}
-            while waiting:
-                finished, waiting = wait(waiting, timeout=REPORT_SECONDS)
-                for each in finished:
-                    each.result()
-                self._watch.edits = before + int(edits.sum())
-                self._watch.report(0)
-        finally:
-            stopping.set()
-            pool.shutdown(cancel_futures=True)
-        return counts
 
     def _converge(self, state: State, loss: float) -> tuple[Reason, float]:
         """Sweep until the loss converges."""
@@ -247,19 +184,7 @@ class CoordinateSearch(Search):
         return loss
 
     def _order(self, state: State) -> NDArray[np.int64]:
-        """The rows that may change, in random order."""
+        """The rows, in random order."""
         order = np.empty(len(state.values), dtype=np.int64)
         permute(self._seed, self.generation, ORDERS, order)
-        return order[order < self._objective.movable]
-
-
-def island_number(rows: int) -> int:
-    """The number of islands of a table: a power of two that depends on the number of rows alone.
-
-    >>> [island_number(rows) for rows in (1_000, 10_000, 30_000, 1_000_000)]
-    [1, 2, 4, 64]
-    """
-    number = 1
-    while number < MOST_ISLANDS and rows // (2 * number) >= ISLAND_ROWS // 2:
-        number *= 2
-    return number
+        return order

@@ -25,8 +25,6 @@ from private_gsd.system.progress import Progress, ignore
 from private_gsd.workloads.checks import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -77,8 +75,6 @@ def evolve(
     start: NDArray[np.float64] | None = None,
     threads: int | None = None,
     progress: Progress = ignore,
-    fixed: Sequence[str] = (),
-    movable: int | None = None,
 ) -> Evolution:
     """Search for a table whose answers match the measurements.
 
@@ -90,13 +86,12 @@ def evolve(
         config: The settings of the search; see ``GeneticSearch``.
         rows: The number of rows of the table, where ``config.rows`` is None; 2,000 by default.
         seed: The seed of the search; privacy does not depend on it.
-        start: An encoded table of ``rows`` rows to start from; a random table by default. The loss
-            of the result is never above the loss of this table.
+        start: An encoded table of ``rows`` rows to start from. By default rows that denoising
+            sampled, or independent columns, distributed as the marginals say. The loss of the
+            result is never above the loss of this table.
         threads: The number of threads; all cores by default.
         progress: Called with the progress, about ten times a second and after every generation of
             the fast search; if it returns true, the search stops.
-        fixed: Names of columns of ``start`` that stay as they are.
-        movable: The first ``movable`` rows of ``start`` may change; all rows by default.
     """
     config = GeneticSearch() if config is None else config
     if not isinstance(measurements, Measurements):
@@ -107,33 +102,32 @@ def evolve(
     seed = whole("seed", seed, 0, 2**63 - 1, ProjectionError)
     cores = len(os.sched_getaffinity(0))
     threads = cores if threads is None else whole("threads", threads, 1, 1024, ProjectionError)
-    if movable is not None:
-        movable = whole("movable", movable, 1, rows, ProjectionError)
-    objective = Objective(measurements, config.weights, fixed, movable)
-    _check_fixed([*fixed, *([] if movable is None else [""])], objective, start, config)
+    objective = Objective(measurements, config.weights)
     if start is not None:
-        _check_islands(config)
         start = _checked(start, objective.schema, rows)
     watch = Watch(objective.share_loss(1.0, rows), config.seconds, progress)
     noisy, search = objective, _search(objective, config, rows, seed, watch, threads)
-    denoising = None
-    if config.denoise and config.algorithm == "fast" and not fixed and movable is None:
+    fitted, denoising = measurements, None
+    if config.denoise and config.algorithm == "fast":
         denoising = Denoising.of(measurements, config, rows, seed, threads, watch)
     reason: Reason
     with watch.listening():
         try:
             if denoising is not None:
-                objective = Objective(denoising.run(), config.weights)
+                fitted = denoising.run()
+                objective = Objective(fitted, config.weights)
                 search = _search(objective, config, rows, seed, watch, threads)
             with watch.compiling():
                 search.prepare(objective.state(objective.random_table(1, seed)))
-            reason = search.run(start)
+            tables = search.first_tables(fitted, denoising) if start is None else [start]
+            reason = search.run(tables)
         except Stopped as stopped:
             reason = stopped.reason
             if not len(search.values):  # stopped before the search began
-                search.values = _so_far(denoising, objective, rows, seed, start)
+                tables = search.first_tables(fitted, denoising) if start is None else [start]
+                search.values = next(iter(tables))
         state = search.state
-        if state is None or noisy is not objective:  # None where islands were stopped
+        if state is None or noisy is not objective:
             state = noisy.state(search.values)
     return Evolution(
         schema=objective.schema,
@@ -153,7 +147,6 @@ def prepare(
     config: GeneticSearch,
     *,
     rows: int | None = None,
-    started: bool = False,
 ) -> None:
     """Compile the kernels of a search, or load them; refuse settings that the search refuses.
 
@@ -164,23 +157,15 @@ def prepare(
         measurements: Measurements of a query of each family.
         config: The settings of the search.
         rows: The number of rows of the table, as for ``evolve``.
-        started: Whether the search starts from a table.
     """
     rows = config.rows_of(rows)
     objective = Objective(measurements, config.weights, pool=1)
-    if started:
-        _check_islands(config)
     if config.denoise and config.algorithm == "fast":
         Denoising.prepare(measurements)
     search = _search(objective, config, rows, 0, Watch(), 1)
     table = objective.random_table(1, 0)
     _checked(table, objective.schema, 1)
     search.prepare(objective.state(table))
-
-
-def _check_islands(config: GeneticSearch) -> None:
-    if config.islands is not None:
-        raise ProjectionError("a search that starts from a table has no islands")
 
 
 def _search(
@@ -198,24 +183,8 @@ def _search(
             )
         return Algorithm1(objective, config, rows, seed, watch)
     if objective.functions:
-        if config.islands is not None:
-            raise ProjectionError("a search for queries that are functions has no islands")
         return FunctionSearch(objective, config, rows, seed, watch)
     return CoordinateSearch(objective, config, rows, seed, watch, threads)
-
-
-def _so_far(
-    denoising: Denoising | None,
-    objective: Objective,
-    rows: int,
-    seed: int,
-    start: NDArray[np.float64] | None,
-) -> NDArray[np.float64]:
-    """The table of a search that was stopped before it began."""
-    if start is not None:
-        return start
-    made = None if denoising is None or objective.ruled else denoising.values(rows)
-    return objective.random_table(rows, seed) if made is None else made
 
 
 def _checked(start: Any, schema: Schema, rows: int) -> NDArray[np.float64]:
@@ -244,21 +213,3 @@ def _checked(start: Any, schema: Schema, rows: int) -> NDArray[np.float64]:
     for rule, number in broken_rules(schema, values).items():
         raise ProjectionError(f"start: {number:,} rows break the rule {rule!r} of the schema")
     return values
-
-
-def _check_fixed(
-    fixed: Sequence[str],
-    objective: Objective,
-    start: NDArray[np.float64] | None,
-    config: GeneticSearch,
-) -> None:
-    for name in filter(None, fixed):
-        if name not in objective.schema:
-            raise ProjectionError(f"fixed: the schema has no column {name!r}")
-    if fixed and (start is None or config.algorithm != "fast" or objective.functions):
-        raise ProjectionError(
-            "fixed columns and rows need a table to start with, the fast search, and queries that "
-            "are no functions"
-        )
-    if set(objective.schema.names) <= set(fixed):
-        raise ProjectionError("all columns are fixed: nothing could change")

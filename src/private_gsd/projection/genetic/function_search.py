@@ -18,6 +18,8 @@ from private_gsd.projection.genetic.coordinate_search import ORDERS
 from private_gsd.projection.genetic.search import Search
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from private_gsd.kernels.edits import State
@@ -57,12 +59,10 @@ class FunctionSearch(Search):
         met = self._met(state.values)
         self._commit(state, rows, 0, nothing[:, 0], met[:0], met)
 
-    def run(self, start: NDArray[np.float64] | None) -> Reason:
+    def run(self, tables: Iterable[NDArray[np.float64]]) -> Reason:
         """Try to improve every value once per generation, until the loss converges."""
-        if start is None:
-            start = self._objective.random_table(self._rows, self._seed)
-        self.values = start
-        self.state = state = self._objective.state(start)
+        self.values = next(iter(tables))
+        self.state = state = self._objective.state(self.values)
         loss = self._objective.loss(state)
         met = self._met(state.values)
         order = np.empty(len(state.values), dtype=np.int64)

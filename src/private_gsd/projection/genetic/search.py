@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from private_gsd.projection.genetic.starting import starting_table
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from private_gsd.kernels.edits import State
+    from private_gsd.measurements.measurements import Measurements
+    from private_gsd.projection.denoising.denoise import Denoising
     from private_gsd.projection.genetic.config import GeneticSearch
     from private_gsd.projection.objective import Objective
     from private_gsd.projection.watch import Reason, Watch
@@ -44,6 +50,17 @@ class Search(ABC):
         self.values: NDArray[np.float64] = np.empty((0, len(objective.schema)))
         self.state: State | None = None
 
+    def first_tables(
+        self, measured: Measurements, denoising: Denoising | None
+    ) -> Iterable[NDArray[np.float64]]:
+        """The tables to start from, where no table is given.
+
+        Args:
+            measured: The answers that the search fits.
+            denoising: The denoising, if there is one.
+        """
+        return [starting_table(self._objective, measured, denoising, self._rows, self._seed)]
+
     @abstractmethod
     def prepare(self, state: State) -> None:
         """Compile the kernels, or load them from the cache.
@@ -53,9 +70,9 @@ class Search(ABC):
         """
 
     @abstractmethod
-    def run(self, start: NDArray[np.float64] | None) -> Reason:
+    def run(self, tables: Iterable[NDArray[np.float64]]) -> Reason:
         """Run generations until the loss converged; returns the reason why the search stopped.
 
         Args:
-            start: The table to start from; None for a random table.
+            tables: The tables to start from; all but Algorithm 1 take the first alone.
         """
