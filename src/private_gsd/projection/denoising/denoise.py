@@ -94,7 +94,10 @@ class Denoising:
         self._threads = threads
         self._watch = watch
         self._tables = complete_tables(self._measured.workload)
-        self._least = float(self._measured.scales.min()) / measured.n_records
+        order = largest_order(self._tables)
+        groups = [table.group for table in self._tables if len(table.features) == order]
+        scales = self._measured.scales[groups] if groups else self._measured.scales
+        self._least = float(scales.min()) / measured.n_records
         self._sampler: GibbsSampler | None = None
         self._chow_liu_forest: ChowLiuForest | None = None
 
