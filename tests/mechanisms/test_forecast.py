@@ -81,7 +81,7 @@ def test_the_forecast_is_what_comes() -> None:
         group = max(forecast.groups, key=lambda each: each.queries)
         drawn = np.abs(group.noise * rng.standard_normal((4000, group.queries))) / 800
         assert drawn.mean() == pytest.approx(group.error, rel=0.02)
-        assert drawn.max(axis=1).mean() == pytest.approx(group.largest, rel=0.15)
+        assert drawn.max(axis=1).mean() == pytest.approx(group.largest, rel=0.2)
         if forecast.mechanism == NumbersFirst(adaptive):
             left = replace(forecast.budget, units=round(forecast.budget.units * 0.8))
             units, _ = adaptive.allocate(Task(forecast.workload, forecast.target, left))
