@@ -1,0 +1,1 @@
+"""Numbers: how well synthetic numeric columns keep their shape."""
