@@ -81,7 +81,7 @@ def test_rows_by_number_by_condition_and_around_given_ones(release: Path) -> Non
     run("sample", "r", "--where", "age >= 40", "-o", "old.csv", "--quiet", cwd=release)
     assert min(pyarrow.csv.read_csv(release / "old.csv")["age"].to_pylist()) >= 40
     (release / "given.csv").write_text("age,sex\n30,male\n12,female\n")
-    around_words = ("--given", "given.csv", "--threads", "1", "-o", "around.csv")
+    around_words = ("--given", "given.csv", "-o", "around.csv")
     out, _ = run("sample", "r", *around_words, "--quiet", cwd=release)
     assert out == ""
     around = pyarrow.csv.read_csv(release / "around.csv")

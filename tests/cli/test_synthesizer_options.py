@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-from private_gsd import Adaptive, Budget, Knowledge, Measurements, Synthesizer, datasets
+from private_gsd import (
+    Adaptive,
+    Budget,
+    Knowledge,
+    Measurements,
+    NumbersFirst,
+    Synthesizer,
+    datasets,
+)
 from private_gsd.cli.app import loaded
 from private_gsd.cli.synthesizer_options import SynthesizerOptions
 from private_gsd.errors import BudgetError, expect_type
@@ -29,7 +37,9 @@ def options_of(command: str) -> set[str]:
 
 def settings() -> set[str]:
     """All settings of a synthesizer, of its budget, its mechanism and its knowledge."""
-    parts = [Budget, Knowledge, *MECHANISMS.values()]
+    # Fine histograms come before any mechanism, unless a workload or one-shot is named.
+    mechanisms = [each for each in MECHANISMS.values() if each is not NumbersFirst]
+    parts = [Budget, Knowledge, *mechanisms]
     found = {each.name for part in parts for each in fields(part)}
     return found | parameters(Synthesizer) - {"budget", "knowledge"}
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from datetime import date, datetime, timedelta
 from typing import ClassVar
 
 import numpy as np
 
-from private_gsd import workloads
+from private_gsd import Date, Datetime, Integer, Schema, workloads
 from private_gsd.schema import Discrete
 from private_gsd.sql.evaluating import truth_of
 from private_gsd.sql.expressions import TRUE
@@ -25,6 +26,7 @@ from private_gsd.workloads import (
 from private_gsd.workloads.families import FAMILIES
 from private_gsd.workloads.features import Feature
 from private_gsd.workloads.histograms import first_histograms
+from private_gsd.workloads.patterns import Patterns, patterns_of
 from private_gsd.workloads.sums import STEPS, Part
 from tests.sql.people import SCHEMA
 from tests.workloads import twins
@@ -75,6 +77,36 @@ class TestHistograms(FamilyContract):
             for feature in family.histograms
             for cell in range(feature.size)
         ]
+
+
+class TestPatterns(FamilyContract):
+    name: ClassVar[str] = "patterns"
+    schema = Schema(
+        [
+            Integer("steps", lower=-3000, upper=9000, nullable=True),
+            Date("day", lower=date(1960, 1, 1), upper=date(2020, 12, 31)),
+            Datetime("moment", lower=datetime(2020, 1, 1), upper=datetime(2024, 6, 30)),
+        ]
+    )
+
+    def make(self) -> Workload:
+        return Workload(self.schema, (Patterns(self.schema, patterns_of(self.schema)),))
+
+    def contributions(self, family: Family, row: Row) -> list[int]:
+        assert isinstance(family, Patterns)
+        found = []
+        for pattern in family.patterns:
+            value = row[pattern.position]
+            if math.isnan(value):
+                mine = pattern.size - 1
+            elif pattern.kind == "round":
+                mine = max(n for n, each in enumerate(pattern.divisors) if value % each == 0)
+            else:
+                days = value if pattern.position == 1 else value // 86_400
+                day = date(1970, 1, 1) + timedelta(days=days)
+                mine = day.weekday() if pattern.kind == "weekday" else day.month - 1
+            found += [int(cell == mine) for cell in range(pattern.size)]
+        return found
 
 
 class TestConjunctions(FamilyContract):

@@ -2,64 +2,37 @@
 
 A column has histograms of several levels, each finer than the one before where there is mass. Every
 level has all cells of the column, so that a cell that was not split is measured again. All levels
-are combined by weighted least squares on the tree of cells. Then, from the top down:
-
-- Of the coarsest cells, those that noise explains are empty: far from all mass a cell must stand
-  out clearly, beside mass a little is enough.
-- The cells of a split cell share its mass. A cell that stands out from its even share is a spike,
-  and keeps its own estimate. The others are shrunk towards even shares. Even shares are those of
-  the widths, or of how likely the values are (see ``projection.likely_values``).
+are combined to estimates of the counts (see ``level_estimates``).
 
 All of this is computed from measurements, and so it costs no privacy.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from private_gsd.errors import expect_type
+from private_gsd.measurements.level_estimates import Level, estimated_counts
 from private_gsd.schema import Numeric
 from private_gsd.workloads.grids import Grid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from numpy.typing import NDArray
 
+    from private_gsd.measurements.level_estimates import Prior
     from private_gsd.measurements.measurements import Measurements
 
     Vector = NDArray[np.float64]
     Steps = NDArray[np.int64]
-    Prior = Callable[[Steps, Steps], Vector]
 
-# How many standard deviations of noise a coarse cell must hold: far from mass, and beside it.
-FAR = 4.0
-BESIDE = 2.0
-# How many standard deviations above its even share makes a cell a spike.
-SPIKE = 3.0
 # How many standard deviations of one level's noise a cell must hold to be worth splitting, by
 # level; the last one repeats.
 WORTH = (2.0, 2.0, 3.0, 4.0)
-
-
-class Level(NamedTuple):
-    """One histogram of a column.
-
-    Attributes:
-        starts: The first step of each cell. The cell of null is the last, where there is one.
-        counts: The noisy count of each cell.
-        variance: The variance of the noise.
-    """
-
-    starts: Steps
-    counts: Vector
-    variance: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +59,10 @@ class ColumnDistribution:
     @cached_property
     def _counts(self) -> Vector:
         """The estimated count of each cell of the finest level, the null's included."""
+        first = self.levels[0].starts
+        even = self.grid.even_shares(first[:-1] if self.nullable else first)
         ends = self.grid.last + 1 + self.nullable
-        return estimated_counts(self.levels, ends, float(self.n_records), self.prior)
+        return estimated_counts(self.levels, even, ends, float(self.n_records), self.prior)
 
     @property
     def starts(self) -> Steps:
@@ -223,114 +198,3 @@ def column_distributions(measured: Measurements) -> Mapping[int, ColumnDistribut
         )
         for place, found in levels.items()
     }
-
-
-def estimated_counts(
-    levels: Sequence[Level], end: int, total: float, prior: Prior | None = None
-) -> Vector:
-    """The estimated counts of the cells of the finest level; none is negative.
-
-    Args:
-        levels: The levels, each finer than the one before.
-        end: The step after the last cell.
-        total: The sum of all counts.
-        prior: See ``ColumnDistribution``.
-    """
-    means, variances, parents = combined(levels)
-    counts = _coarsest(means[0], variances[0], total)
-    for mean, variance, parent, level in zip(
-        means[1:], variances[1:], parents, levels[1:], strict=True
-    ):
-        widths = np.diff(level.starts, append=end)
-        even = widths.astype(np.float64) if prior is None else prior(level.starts, widths)
-        finer = np.empty(len(parent))
-        firsts = np.searchsorted(parent, np.arange(len(counts) + 1))
-        for number, (first, last) in enumerate(itertools.pairwise(firsts)):
-            mine = slice(first, last)
-            finer[mine] = _divided(mean[mine], variance[mine], even[mine], counts[number])
-        counts = finer
-    return counts
-
-
-def combined(
-    levels: Sequence[Level],
-) -> tuple[list[Vector], list[Vector], list[NDArray[np.int64]]]:
-    """Weighted least squares from the finest level up: each cell with all that its parts say.
-
-    Returns:
-        For each level the estimated counts and their variances; and for each level but the first,
-        the number of the cell above that each cell is part of.
-    """
-    means = [levels[-1].counts]
-    variances = [np.full(len(levels[-1].counts), levels[-1].variance)]
-    parents: list[NDArray[np.int64]] = []
-    for level, finer in zip(levels[-2::-1], levels[:0:-1], strict=True):
-        parent = np.searchsorted(level.starts, finer.starts, side="right") - 1
-        sums = np.bincount(parent, means[0])
-        noise = np.bincount(parent, variances[0])
-        weight = noise / (noise + level.variance)
-        means.insert(0, weight * level.counts + (1 - weight) * sums)
-        variances.insert(0, weight * level.variance)
-        parents.insert(0, parent)
-    return means, variances, parents
-
-
-def _coarsest(mean: Vector, variance: Vector, total: float) -> Vector:
-    """The counts of the coarsest cells, without those that noise explains."""
-    scores = mean / np.sqrt(variance)
-    clear = scores > FAR
-    if not clear.any():
-        clear = scores >= scores.max()
-    beside = np.zeros(len(clear), dtype=np.bool_)
-    beside[1:] |= clear[:-1]
-    beside[:-1] |= clear[1:]
-    kept = clear | (beside & (scores > BESIDE))
-    return _nearest(mean, kept, total)
-
-
-def _divided(mean: Vector, variance: Vector, even: Vector, total: float) -> Vector:
-    """The counts of the parts of one cell, which add up to its count."""
-    if len(mean) == 1:
-        return np.array([total])
-    if total <= 0:
-        return np.zeros(len(mean))
-    even = even / even.sum() if even.sum() > 0 else np.full(len(mean), 1 / len(mean))
-    mean = mean + (total - mean.sum()) * variance / variance.sum()
-    noise = np.sqrt(variance)
-    spikes = np.zeros(len(mean), dtype=np.bool_)
-    rest = total
-    while not spikes.all():
-        share = max(float(even[~spikes].sum()), 1e-12)
-        excess = np.where(spikes, -np.inf, mean - rest * even / share) / noise
-        best = int(excess.argmax())
-        if excess[best] <= SPIKE:
-            break
-        spikes[best] = True
-        rest = max(total - mean[spikes].sum(), 0.0)
-    counts = np.where(spikes, np.maximum(mean, 0.0), 0.0)
-    if not spikes.all():
-        others = ~spikes
-        counts[others] = _shrunk(mean[others], variance[others], even[others], rest)
-    return np.asarray(counts * (total / counts.sum())) if counts.sum() > 0 else total * even
-
-
-def _shrunk(mean: Vector, variance: Vector, even: Vector, total: float) -> Vector:
-    """Counts of a given sum, shrunk towards even mass as far as noise explains the difference."""
-    base = total * even / max(float(even.sum()), 1e-12)
-    excess = mean - base
-    squares = float((excess**2 / variance).sum())
-    freedom = len(mean) - 1
-    factor = max(0.0, 1 - freedom / squares) if squares > 0 else 0.0
-    return _nearest(base + factor * excess, np.ones(len(mean), dtype=np.bool_), total)
-
-
-def _nearest(values: Vector, kept: NDArray[np.bool_], total: float) -> Vector:
-    """The nearest numbers that are not negative and have a given sum; 0 where not kept."""
-    found = np.zeros(len(values))
-    if total <= 0 or not kept.any():
-        return found
-    ordered = np.sort(values[kept])[::-1]
-    excess = (np.cumsum(ordered) - total) / np.arange(1, len(ordered) + 1)
-    last = np.flatnonzero(ordered > excess)[-1]
-    found[kept] = np.maximum(values[kept] - excess[last], 0.0)
-    return found

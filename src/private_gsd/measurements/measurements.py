@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import itertools
 import json
 import operator
 import re
@@ -139,28 +138,20 @@ class Measurements:
             self.neighbours,
         )
 
-    def first(self, groups: int) -> Measurements:
-        """The measurements of the first groups.
-
-        Args:
-            groups: The number of groups.
-        """
-        return self.select(np.arange(groups))
-
-    def select(self, groups: NDArray[np.int64]) -> Measurements:
+    def select(self, groups: Sequence[int] | NDArray[np.int64]) -> Measurements:
         """The measurements of some groups, which stay in order.
 
         Args:
             groups: The numbers of the groups, in ascending order.
         """
         chosen = np.zeros(self.workload.num_groups, dtype=np.bool_)
-        chosen[groups] = True
+        chosen[list(groups)] = True
         return replace(
             self,
             workload=self.workload.select(groups),
             counts=self.counts[np.repeat(chosen, self.workload.group_sizes)],
             scales=self.scales[chosen],
-            charges=tuple(itertools.compress(self.charges, chosen)),
+            charges=tuple(self.charges[group] for group in groups),
         )
 
     def __repr__(self) -> str:

@@ -98,6 +98,11 @@ class Mechanism(ABC):
         return ""
 
     @property
+    def selection_settings(self) -> dict[str, Any]:
+        """The fields of the summary of selections that are settings."""
+        return self.to_dict()
+
+    @property
     def gaussian_noise_only(self) -> bool:
         """Whether all of its noise is Gaussian, so that the conversion "gdp" holds."""
         return False

@@ -48,7 +48,7 @@ def choose_specs(schema: Schema, budget: RhoBudget, n_records: int) -> list[str]
     >>> from private_gsd import datasets
     >>> from private_gsd.privacy.budget import RhoBudget
     >>> schema, budget = datasets.census_schema(), RhoBudget.from_epsilon(1, delta=1e-9)
-    >>> [choose_specs(schema, budget, n)[0] for n in (1000, 10_000, 100_000)]
+    >>> [choose_specs(schema, budget, n)[0] for n in (500, 10_000, 100_000)]
     ['categorical:1', 'categorical:2', 'categorical:3']
     """
     if few_triples(schema):

@@ -162,7 +162,7 @@ class Forecast:
     @property
     def selection_summary(self) -> str:
         """How groups are selected, in words; nothing where all are measured."""
-        settings = self.mechanism.to_dict()
+        settings = self.mechanism.selection_settings
         return self.mechanism.selection_summary.format(
             projections=self.projections, noise=self.selecting, **settings
         )

@@ -86,6 +86,11 @@ class NumbersFirst(Mechanism):
         return self.then.selection_summary
 
     @property
+    def selection_settings(self) -> dict[str, Any]:
+        """The settings of the other mechanism."""
+        return self.then.selection_settings
+
+    @property
     def gaussian_noise_only(self) -> bool:
         """Histograms have Gaussian noise; the rest is the other mechanism's."""
         return self.then.gaussian_noise_only
@@ -256,12 +261,15 @@ def _cut_marginal(marginal: Marginal, features: Mapping[int, tuple[Feature, ...]
     numeric = len(set(marginal.positions) & set(features))
     if not numeric:
         return marginal
+    # A single column has all levels, of which some mechanisms derive the marginals of more.
+    single = len(marginal.positions) == 1
+    levels = range(len(CELLS)) if single else LEVELS[numeric > 1]
     tables = (
         tuple(
             features[each.position][level] if each.position in features else each for each in table
         )
         for table in marginal.tables
-        for level in LEVELS[numeric > 1]
+        for level in levels
     )
     return Marginal(tuple(dict.fromkeys(tables)))
 
@@ -269,16 +277,16 @@ def _cut_marginal(marginal: Marginal, features: Mapping[int, tuple[Feature, ...]
 def _without_singles(workload: Workload) -> Workload | None:
     """A workload without the marginals of one numeric column, of which histograms say more."""
     numeric = set(numeric_positions(workload.schema))
-    kept: list[bool] = []
+    chosen: list[bool] = []
     for family in workload.families:
         if family.marginals:
-            kept += [
+            chosen += [
                 not set(each.positions) <= numeric or len(each.positions) > 1
                 for each in family.marginals
             ]
         else:
-            kept += [True] * len(family.group_sizes)
-    return workload.select(np.flatnonzero(kept)) if any(kept) else None
+            chosen += [True] * len(family.group_sizes)
+    return workload.select(np.flatnonzero(chosen)) if any(chosen) else None
 
 
 def _even_cells(schema: Schema, place: int) -> tuple[Feature, ...]:

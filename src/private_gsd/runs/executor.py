@@ -123,7 +123,7 @@ class Executor:
         """What the steps so far have measured; a checkpoint may have more."""
         if self._measured is None or not self._groups:
             return None
-        return self._measured.first(self._groups)
+        return self._measured.select(range(self._groups))
 
     @property
     def _num_measured(self) -> int:
@@ -156,7 +156,7 @@ class Executor:
                 raise MeasurementError("the selections and the measurements do not fit together")
             last = self._num_measured == self._groups
             self._check_committed(step.name, sum(step.units), "measurements", last=last)
-            return self._measured if last else self._measured.first(self._groups)
+            return self._measured if last else self._measured.select(range(self._groups))
         if self._selected != len(self._selections):
             raise MeasurementError("the selections and the measurements do not fit together")
         if self._measured is None and self.checkpoint.table(0) is not None:

@@ -164,8 +164,8 @@ class Parameters:
         cut points of the target workload.
         """
         mechanism = self.mechanism or choose_mechanism(target)
-        asked = self.workload is not None or isinstance(self.mechanism, OneShot)
-        if asked or self.knowledge.cuts_numbers:
+        stated = self.workload is not None or isinstance(self.mechanism, OneShot)
+        if stated or self.knowledge.cuts_numbers:
             return mechanism
         return numbers_first(mechanism, target)
 

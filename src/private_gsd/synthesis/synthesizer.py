@@ -327,21 +327,17 @@ class Synthesizer:
 
             @cache
             def exact(more: Workload | None) -> ExactCounts:
-                workload = more or settings.mechanism.counted_first(runner.workload)
-                found = counts()(workload)
+                found = counts()(more or settings.mechanism.counted_first(runner.workload))
                 if settings.n_records not in (None, found.n_records):
-                    raise ReleaseError(
-                        f"{release.folder}: the table has another number of rows than the one that "
-                        "the run began with"
-                    )
+                    what = "the table has another number of rows than the run began with"
+                    raise ReleaseError(f"{release.folder}: {what}")
                 return found
 
             with release.locked():
                 if rows is not None:
                     runner.check()
                     release.change_rows(settings.rows)
-                moved = None if ledger is None else Path(ledger).absolute()
-                ReleaseRun(release, runner).run(exact, moved)
+                ReleaseRun(release, runner).run(exact, Path(ledger).absolute() if ledger else None)
         return synth
 
     def sample(
@@ -360,8 +356,7 @@ class Synthesizer:
         """
         seed = self.random_state if random_state is None else random_state
         seed = whole("random_state", seed, 0, MOST_SEED, ReleaseError)
-        if n is not None:
-            n = whole("n", n, 1, MOST_SEED, ReleaseError)
+        n = None if n is None else whole("n", n, 1, MOST_SEED, ReleaseError)
         return self._as_given(sampled(self.release_, n, seed, where))
 
     def sample_given(self, given: Any) -> Any:

@@ -124,6 +124,17 @@ class Grid:
             found |= set(self._multiples(self.first, self.last + 1, FIRST_CELLS))
         return np.array(sorted(s for s in found if self.first <= s <= self.last), dtype=np.int64)
 
+    def even_shares(self, starts: Steps) -> NDArray[np.float64]:
+        """The shares of cells where nothing is known: those of magnitudes, or of equal widths.
+
+        Args:
+            starts: The first step of each cell.
+        """
+        edges = np.append(starts, self.last + 1).astype(np.float64)
+        if self.magnitudes:
+            edges = np.sign(edges) * np.log1p(np.abs(edges))
+        return np.asarray(np.diff(edges) / (edges[-1] - edges[0]))
+
     def split(self, start: int, end: int, level: int) -> list[int]:
         """The first steps of the cells that a cell is split into.
 

@@ -79,12 +79,17 @@ class MixtureProjector(Projector):
     ) -> Projection:
         """Fit a new mixture and draw rows; ``start`` and ``threads`` are not used."""
         tools = gradients(self.name)
-        joint = any(len(table.features) > 1 for table in marginal_tables(measurements.workload))
+
+        def begin(atoms: Any, key: Any) -> Any:
+            tables = marginal_tables(measurements.workload)
+            joint = any(len(table.features) > 1 for table in tables)
+            return self.begin(tools, atoms, key, joint=joint)
+
         return fit_mixture(
             self.name,
             tools,
             measurements,
-            lambda atoms, key: self.begin(tools, atoms, key, joint=joint),
+            begin,
             self.logits,
             mixtures=self.mixtures,
             batch=self.batch,

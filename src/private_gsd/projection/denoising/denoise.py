@@ -94,8 +94,9 @@ class Denoising:
         self._threads = threads
         self._watch = watch
         self._tables = complete_tables(self._measured.workload)
-        order = largest_order(self._tables)
-        groups = [table.group for table in self._tables if len(table.features) == order]
+        # Single columns have far less noise, and few cells.
+        least = min(largest_order(self._tables), 2)
+        groups = [table.group for table in self._tables if len(table.features) >= least]
         scales = self._measured.scales[groups] if groups else self._measured.scales
         self._least = float(scales.min()) / measured.n_records
         self._sampler: GibbsSampler | None = None
