@@ -83,7 +83,7 @@ def test_the_forecast_is_what_comes() -> None:
         assert drawn.mean() == pytest.approx(group.error, rel=0.02)
         assert drawn.max(axis=1).mean() == pytest.approx(group.largest, rel=0.2)
         if forecast.mechanism == NumbersFirst(adaptive):
-            left = replace(forecast.budget, units=round(forecast.budget.units * 0.8))
+            left = replace(forecast.budget, units=round(forecast.budget.units * (1 - FRACTION)))
             units, _ = adaptive.allocate(Task(forecast.workload, forecast.target, left))
             assert forecast.selecting == pytest.approx(selection_scale(units[0], 2), rel=1e-6)
         else:

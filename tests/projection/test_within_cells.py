@@ -11,10 +11,16 @@ from numpy.typing import NDArray
 
 from private_gsd import Categorical, Integer, Measurements, Real, Schema, workloads
 from private_gsd.counting.exact import count
-from private_gsd.measurements.column_distributions import column_distributions, without_histograms
+from private_gsd.measurements.column_distributions import (
+    ColumnDistribution,
+    column_distributions,
+    without_histograms,
+)
+from private_gsd.measurements.level_estimates import Level
 from private_gsd.projection.constraints import broken_rows
 from private_gsd.projection.within_cells import looks_at_numbers, redrawn, summed_histograms
 from private_gsd.workloads import Marginals, Workload
+from private_gsd.workloads.grids import Grid
 from private_gsd.workloads.histograms import Histograms, first_histograms, histogram_feature
 from private_gsd.workloads.marginals import Marginal
 
@@ -168,15 +174,19 @@ def _with_schema(family: Any, schema: Schema) -> Any:
     return Marginals(schema, family.marginals)
 
 
-def test_a_cell_without_mass_keeps_its_values() -> None:
-    """Where the histograms have nothing, there is nothing to draw from."""
+def test_values_of_a_cell_without_mass_stay_in_it() -> None:
+    """Where the histograms have nothing, values are drawn all the same, within the cell."""
     real = table(1000)
     real[:, 1] = 5.0
     measured = measured_of(real)
     start = table(50)
     start[:, 1] = 650.0
     made = redrawn(start, measured, summed_histograms(measured).workload.families, 0)
-    np.testing.assert_array_equal(made[:, 1], start[:, 1])
+    cuts = [cut for each in measured.workload.families[-1].marginals for t in each.tables
+            for f in t if f.position == 1 for cut in f.breaks]  # fmt: skip
+    before, after = (np.searchsorted(np.unique(cuts), each[:, 1]) for each in (start, made))
+    np.testing.assert_array_equal(after, before)
+    assert len(np.unique(made[:, 1])) > 10
     empty = redrawn(start[:0], measured, measured.workload.families, 0)
     assert len(empty) == 0
 
@@ -204,3 +214,23 @@ def test_which_queries_look_at_numbers() -> None:
         (workloads.sums(SCHEMA), True),
     ):
         assert looks_at_numbers(workload.families) is looks
+
+
+def test_rows_of_an_empty_stretch_stand_where_the_histogram_hints() -> None:
+    """Other marginals know of 300 rows above 0, of which noise hides the place: not evenly wide."""
+    whole = Integer("x", lower=0, upper=100_000)
+    schema = Schema([whole])
+    feature = first_histograms(schema).histograms[0]
+    starts = Grid.of(whole).starts(feature.breaks)
+    counts = np.zeros(feature.size)
+    counts[0], counts[np.flatnonzero(starts == 2000)] = 9700.0, 300.0
+    level = Level(starts, counts, 100.0**2)
+    column = ColumnDistribution(
+        position=0, grid=Grid.of(whole), nullable=False, levels=(level,), n_records=10_000
+    )
+    assert column.shares[starts > 0].sum() == 0
+    places = column.likely_places(starts[1:], np.append(starts[2:], 100_001), 300.0)
+    shares = places / places.sum()
+    assert shares[starts[1:] == 2000] > 0.8
+    even = np.diff(np.append(starts[1:], 100_001)) / 100_000
+    assert shares @ starts[1:] < 0.2 * (even @ starts[1:])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from private_gsd.errors import expect_type
-from private_gsd.measurements.level_estimates import Level, estimated_counts
+from private_gsd.measurements.level_estimates import Level, combined, estimated_counts
 from private_gsd.schema import Numeric
 from private_gsd.workloads.grids import Grid
 
@@ -145,6 +145,25 @@ class ColumnDistribution:
         edges = np.append(self.starts, self.grid.last + 1)
         below = np.concatenate([[0.0], np.cumsum(self.shares)])
         return np.diff(np.interp(np.append(starts, self.grid.last + 1), edges, below))
+
+    def likely_places(self, starts: Steps, ends: Steps, mass: float) -> Vector:
+        """How likely each cell is to hold a mass of which the estimated shares show nothing.
+
+        Other measurements may know of rows in a stretch that is empty here, since noise explains
+        its counts. The mass is taken to be in one of the coarsest cells, by Bayes' rule.
+
+        Args:
+            starts: The first step of each cell.
+            ends: The step after the last one of each.
+            mass: The number of records.
+        """
+        first = self.levels[0].starts[:-1] if self.nullable else self.levels[0].starts
+        means, variances, _ = combined(self.levels)
+        widths = np.diff(first, append=self.grid.last + 1)
+        odds = (means[0] * mass - mass**2 / 2)[: len(first)] / variances[0][: len(first)]
+        odds += np.log(self.grid.even_shares(first)) - np.log(widths)
+        found = odds[np.searchsorted(first, starts, side="right") - 1] + np.log(ends - starts)
+        return np.asarray(np.exp(found - found.max()))
 
     def scale_of(self, starts: Steps) -> float:
         """The typical standard deviation of the estimated counts of coarser cells.

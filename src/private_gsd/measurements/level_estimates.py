@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # What one more stretch must explain, in squared standard deviations of noise: any stretch, and
 # one of a single cell beside another stretch with mass.
 FAR = 16.0
-BESIDE = 4.0
+BESIDE = 6.0
 # How many standard deviations above its even share makes a cell a spike.
 SPIKE = 3.0
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
 
 # The fraction of the budget that histograms get, where marginals of several columns follow.
-FRACTION = 0.2
+FRACTION = 0.25
 # The largest numbers of cells of a numeric column in marginals.
 CELLS = (4, 8, 16)
 # Which of them the tables of a marginal have, with one numeric column and with more: coarse cells

@@ -149,9 +149,12 @@ def _drawn(
     for cell in range(len(cuts) + 1):
         rows = order[firsts[cell] : firsts[cell + 1]]
         pieces = np.flatnonzero(owners == cell)
-        below = np.cumsum(shares[pieces])
-        if not len(rows) or not len(pieces) or below[-1] <= 0:
+        if not len(rows) or not len(pieces):
             continue
+        below = np.cumsum(shares[pieces])
+        if below[-1] <= 0:
+            mass = len(rows) / len(values) * column.n_records
+            below = np.cumsum(column.likely_places(edges[pieces], ends[pieces], mass))
         # Evenly spaced levels, so that each piece has its share of the rows but for rounding.
         levels = (np.arange(len(rows)) + rng.random()) / len(rows) * below[-1]
         chosen = pieces[np.minimum(np.searchsorted(below, levels, side="right"), len(below) - 1)]
