@@ -22,6 +22,7 @@ from private_gsd.errors import (
     SourceError,
 )
 from private_gsd.mechanisms import Task
+from private_gsd.mechanisms.numbers_first import FRACTION
 from private_gsd.privacy.noise import selection_scale
 from private_gsd.synthesis.synthesizer import Synthesizer
 from tests.fitting import ADD_REMOVE, QUICK, SCHEMA, SMALL, TABLE, synthesizer

@@ -184,7 +184,9 @@ def test_values_of_a_cell_without_mass_stay_in_it() -> None:
     made = redrawn(start, measured, summed_histograms(measured).workload.families, 0)
     cuts = [cut for each in measured.workload.families[-1].marginals for t in each.tables
             for f in t if f.position == 1 for cut in f.breaks]  # fmt: skip
-    before, after = (np.searchsorted(np.unique(cuts), each[:, 1]) for each in (start, made))
+    before, after = (
+        np.searchsorted(np.unique(cuts), each[:, 1], side="right") for each in (start, made)
+    )
     np.testing.assert_array_equal(after, before)
     assert len(np.unique(made[:, 1])) > 10
     empty = redrawn(start[:0], measured, measured.workload.families, 0)

@@ -118,6 +118,21 @@ class ColumnDistribution:
                 found.append(start)
                 held = 0.0
             held += shares[place]
+        return self._without_small(np.array(found, dtype=np.int64), least / 4)
+
+    def _without_small(self, starts: Steps, least: float) -> Steps:
+        """Cells without those of little mass, which are joined to the smaller cell beside them.
+
+        Noise puts synthetic rows into every cell. Values far from all others would come of them.
+        """
+        shares = self.shares_between(starts).tolist()
+        found = starts.tolist()
+        while len(found) > 1 and min(shares) < least:
+            small = shares.index(min(shares))
+            beside = [place for place in (small - 1, small + 1) if 0 <= place < len(found)]
+            other = min(beside, key=shares.__getitem__)
+            shares[min(small, other)] += shares.pop(max(small, other))
+            del found[max(small, other)]
         return np.array(found, dtype=np.int64)
 
     def joined(self, starts: Steps, least: float) -> Steps:
