@@ -5,7 +5,10 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +16,9 @@ import pyarrow.parquet
 import pytest
 
 from private_gsd import Encoder, ExactCounts, datasets, exact_counts, workloads
-from private_gsd.counting.exact import BATCH_ROWS, count
-from private_gsd.errors import DataError
+from private_gsd.counting.exact import BATCH_ROWS, TableCounts, count
+from private_gsd.data.sources import Source, open_source
+from private_gsd.errors import DataError, SourceError
 
 SCHEMA = datasets.census_schema()
 WORKLOAD = (
@@ -136,3 +140,75 @@ def test_errors_on_threads_come_through(table: pa.Table) -> None:
 
     with pytest.raises(RuntimeError, match="stop"):
         exact_counts(WORKLOAD.select([0]), table, progress=stop)
+
+
+def watched(table: pa.Table, monkeypatch: pytest.MonkeyPatch) -> tuple[Source, list[int]]:
+    """A source of the first 3,000 rows, and a list that grows by an entry with each pass."""
+    source = open_source(table.slice(0, 3000), SCHEMA)
+    passes: list[int] = []
+    batches = source.batches
+
+    def noted(rows: int) -> Iterator[pa.RecordBatch]:
+        passes.append(rows)
+        return batches(rows)
+
+    monkeypatch.setattr(source, "batches", noted)
+    return source, passes
+
+
+def test_the_same_workload_is_counted_once(
+    table: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps of a mechanism ask for the same counts again, on threads too."""
+    monkeypatch.setattr("private_gsd.counting.exact.KEPT_BYTES", 0)
+    source, passes = watched(table, monkeypatch)
+    counts = TableCounts(source, again=True)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(counts, [WORKLOAD] * 4))
+    assert len(passes) == 1
+    assert all(each is found[0] for each in found)
+    counts(workloads.categorical_marginals(SCHEMA, 1))
+    again = counts(WORKLOAD)
+    assert len(passes) == 3
+    np.testing.assert_array_equal(again.counts, found[0].counts)
+
+
+def test_rows_are_kept_unless_they_are_too_many(
+    table: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = workloads.categorical_marginals(SCHEMA, 1)
+    true = exact_counts(other, table.slice(0, 3000)).counts
+    for limit, expected in ((2**30, 1), (100, 2)):
+        monkeypatch.setattr("private_gsd.counting.exact.KEPT_BYTES", limit)
+        source, passes = watched(table, monkeypatch)
+        counts = TableCounts(source, again=True)
+        counts(WORKLOAD)
+        np.testing.assert_array_equal(counts(other).counts, true)
+        assert len(passes) == expected
+
+
+def test_a_pass_that_failed_keeps_no_rows(table: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = open_source(table.slice(0, 3000), SCHEMA)
+    batches = source.batches
+
+    def broken(rows: int) -> Any:
+        yield from batches(1000)
+        raise SourceError("gone")
+
+    counts = TableCounts(source, again=True)
+    monkeypatch.setattr(source, "batches", broken)
+    with pytest.raises(SourceError, match="gone"):
+        counts(WORKLOAD)
+    monkeypatch.undo()
+    assert counts(WORKLOAD).n_records == 3000
+
+
+def test_a_table_that_changed_is_refused(table: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("private_gsd.counting.exact.KEPT_BYTES", 0)
+    source = open_source(table.slice(0, 3000), SCHEMA)
+    counts = TableCounts(source, again=True)
+    counts(WORKLOAD)
+    batches = open_source(table.slice(0, 2999), SCHEMA).batches
+    monkeypatch.setattr(source, "batches", batches)
+    with pytest.raises(SourceError, match="was changed while it was read"):
+        counts(workloads.categorical_marginals(SCHEMA, 1))

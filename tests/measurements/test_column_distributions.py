@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -26,25 +26,33 @@ Vector = NDArray[np.float64]
 
 
 def learned(
-    column: Numeric, values: Vector, noise: float, seed: int = 0, *, nulls: int = 0
+    column: Numeric,
+    values: Vector,
+    noise: float,
+    seed: int = 0,
+    *,
+    nulls: int = 0,
+    levels: int = 99,
 ) -> ColumnDistribution:
     """The distribution of a column from histograms with Gaussian noise, level by level."""
     rng = np.random.default_rng(seed)
     grid = Grid.of(column)
     steps = np.floor(values * grid.per_one + 1e-6)
     starts = grid.first_cells()
-    levels: list[Level] = []
+    found: list[Level] = []
     while True:
         cells = np.bincount(
             np.searchsorted(starts, steps, side="right") - 1, minlength=len(starts)
         ).astype(np.float64)
         if column.nullable:
             starts, cells = np.append(starts, grid.last + 1), np.append(cells, nulls)
-        levels.append(Level(starts, cells + rng.normal(0, noise, len(cells)), noise**2))
-        found = ColumnDistribution(0, grid, column.nullable, tuple(levels), len(values) + nulls)
-        finer = found.refined()
-        if finer is None:
-            return found
+        found.append(Level(starts, cells + rng.normal(0, noise, len(cells)), noise**2))
+        column_found = ColumnDistribution(
+            0, grid, column.nullable, tuple(found), len(values) + nulls
+        )
+        finer = column_found.refined(2**15)
+        if finer is None or len(found) == levels:
+            return column_found
         starts = finer
 
 
@@ -153,17 +161,61 @@ def test_cut_points_have_about_the_same_mass_and_spikes_stand_alone() -> None:
     rng = np.random.default_rng(3)
     values = np.concatenate([rng.integers(0, 1000, 8000).astype(float), np.full(2000, 500.0)])
     found = learned(Integer("x", lower=0, upper=1000), values, 20.0)
-    starts = found.cut_points(1 / 16)
-    assert 10 <= len(starts) <= 20
+    starts = found.cut_points(16)
+    assert 10 <= len(starts) <= 16
     assert {500, 501} <= set(starts.tolist())
     shares = found.shares_between(starts)
     assert shares.max() < 0.25
     assert np.isin(starts, found.starts).all()
-    coarse = found.joined(starts, 1 / 4)
+    coarse = found.joined(starts, 4)
     assert 3 <= len(coarse) <= 4
     assert np.isin(coarse, starts).all()
     np.testing.assert_allclose(found.shares_between(coarse).sum(), shares.sum())
     assert 0 < found.scale_of(coarse) < 20 * len(found.levels) ** 0.5 * 20
+
+
+@given(seed=st.integers(0, 10**6), most=st.integers(1, 20), spikes=st.integers(0, 40))
+@settings(max_examples=30)
+def test_there_are_never_more_cells_than_allowed(seed: int, most: int, spikes: int) -> None:
+    """However many values stand out, and whatever the noise."""
+    rng = np.random.default_rng(seed)
+    values = np.concatenate(
+        [rng.integers(0, 991, 500), np.repeat(rng.integers(0, 991, spikes), 300)]
+    )
+    found = learned(Integer("x", lower=0, upper=990), values.astype(float), 3.0, seed)
+    starts = found.cut_points(most)
+    assert 1 <= len(starts) <= most
+    assert starts[0] == 0
+    assert np.isin(starts, found.starts).all()
+    for fewer in (1, 2, 4, 8):
+        joined = found.joined(starts, fewer)
+        assert 1 <= len(joined) <= fewer
+        assert np.isin(joined, starts).all()
+        if len(starts) <= fewer:
+            assert joined is starts
+
+
+def test_cells_of_little_mass_are_not_cells_of_their_own() -> None:
+    """Above the largest value there is no cell that noise could put rows into."""
+    values = np.random.default_rng(5).gamma(2.0, 100.0, 20_000)
+    found = learned(Integer("x", lower=0, upper=1_000_000), np.floor(values), 30.0)
+    starts = found.cut_points(16)
+    assert starts.max() < 1000
+    assert found.shares_between(starts).min() > 1 / 64
+
+
+def test_the_fullest_cells_are_split_first_where_not_all_can_be() -> None:
+    values = np.concatenate(
+        [np.random.default_rng(6).integers(0, 10_000, 20_000), np.full(9000, 77)]
+    )
+    found = learned(Integer("x", lower=0, upper=10_000), values.astype(float), 1.0, levels=1)
+    everything, some = found.refined(2**15), found.refined(40)
+    assert everything is not None
+    assert some is not None
+    assert len(some) <= 40 < len(everything)
+    assert np.isin(found.starts, some).all()
+    assert {60, 65, 70, 75, 80} <= set(some.tolist())
+    assert found.refined(len(found.starts)) is None
 
 
 def test_distributions_are_read_from_measurements_of_several_families() -> None:

@@ -7,7 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from private_gsd import (
     AIM,
@@ -25,10 +28,12 @@ from private_gsd import (
     datasets,
     workloads,
 )
+from private_gsd.counting.exact import count
 from private_gsd.errors import BudgetError
 from private_gsd.mechanisms.base import Task, noise_scales, plan_run
 from private_gsd.mechanisms.numbers_first import CELLS, LEVELS, cut
 from private_gsd.mechanisms.registry import mechanism_from_dict
+from private_gsd.mechanisms.steps import Measure
 from private_gsd.privacy.budget import RhoBudget
 from private_gsd.workloads import Workload
 from private_gsd.workloads.histograms import first_histograms, histogram_feature
@@ -193,6 +198,97 @@ def test_cut_keeps_other_families_and_the_number_of_groups() -> None:
     )
 
 
+def test_ranges_that_the_user_named_stay() -> None:
+    """Cut points replace those of binary trees alone."""
+    ranges = workloads.range_marginals(SCHEMA, {"n": [(0, 99), (100, 499)]})
+    target = ranges + workload_of(SCHEMA, ["tree:2", "tree:1"])
+    candidates = NumbersFirst().candidates(target)
+    names = [candidates.describe(group) for group in range(candidates.num_groups)]
+    assert names[3:] == ["n", "a x n", "a x m"]
+    [tables] = [each.marginals for each in candidates.families if each.marginals]
+    assert tables[0] == ranges.families[0].marginals[0]
+    feature = histogram_feature(SCHEMA, 1, np.array([0, 7]))
+    found = cut(candidates, {1: (feature,) * len(CELLS)})
+    [marginals] = [each.marginals for each in found.families if each.marginals]
+    assert marginals[0] == ranges.families[0].marginals[0]
+    assert marginals[1].tables[0][1] == feature
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    upper=st.integers(1, 2000),
+    spikes=st.integers(0, 40),
+    epsilon=st.floats(0.05, 50),
+)
+@settings(max_examples=25)
+def test_measured_cells_are_at_most_the_planned_ones(
+    seed: int, upper: int, spikes: int, epsilon: float
+) -> None:
+    """What was checked before paying holds: sizes of tables, and their number."""
+    schema = Schema([Categorical("a", values=["x", "y"]), Integer("n", lower=0, upper=upper)])
+    target = workload_of(schema, ["tree:2"])
+    mechanism = NumbersFirst()
+    task = Task(mechanism.candidates(target), target, RhoBudget.from_epsilon(epsilon, 1e-6, "gdp"))
+    rng = np.random.default_rng(seed)
+    values = np.concatenate(
+        [rng.integers(0, upper + 1, 200), np.repeat(rng.integers(0, upper + 1, spikes), 200)]
+    )
+    rows = np.column_stack([rng.integers(0, 2, len(values)), values]).astype(np.float64)
+    steps = mechanism.steps(task)
+    measured, result = None, None
+    while True:
+        step = steps.send(result)
+        if not isinstance(step, Measure):
+            break
+        workload = (step.workload or task.workload).select(step.groups)
+        noise = rng.normal(
+            0, noise_scales(replace(task, workload=workload), step.units).mean(), workload.size
+        )
+        groups = workload.num_groups
+        counts, scales = count(workload, rows) + noise, np.full(groups, max(noise.std(), 1e-3))
+        charges = ("",) * groups
+        new = Measurements(workload, counts, scales, len(rows), charges, private=False)
+        result = measured = new if measured is None else measured + new
+    assert measured is not None
+    [planned] = [m for family in task.workload.families for m in family.marginals]
+    [found] = [m for family in measured.workload.families for m in family.marginals]
+    assert found.size <= planned.size
+    assert len(found.tables) <= len(planned.tables)
+
+
+def test_no_level_has_more_cells_than_a_run_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, most in (("MOST_CELLS", 60), ("MOST_CELLS_OF_LEVEL", 30)):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"private_gsd.mechanisms.numbers_first.{name}", most)
+            measured = measured_in(WatchedNumbers(NumbersFirst(), "replace-one", limited=False))
+        sizes = [
+            f.size - f.nullable for each in measured.workload.families for f in each.histograms
+        ]
+        first = max(f.size for f in first_histograms(SCHEMA).histograms)
+        assert max(sizes) <= max(30, first)
+    measured = measured_in(WatchedNumbers(NumbersFirst(), "replace-one", limited=False))
+    assert max(f.size for each in measured.workload.families for f in each.histograms) > 40
+
+
+@pytest.mark.parametrize("projector", ["pgm", "rap", "rap++", "gem"])
+def test_every_projector_takes_the_defaults(projector: str) -> None:
+    """Histograms and patterns are no queries of a projector."""
+    schema = datasets.census_schema().select(["sex", "income", "birth_date"])
+    forecast = Synthesizer(schema, 1.0, projector=projector).plan(expected_records=3000)
+    assert forecast.mechanism.name == "numbers-first"
+    assert "patterns" in repr(forecast.workload)
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "mst", "adaptive"])
+def test_a_single_column_of_few_values(mechanism: str) -> None:
+    schema = Schema([Integer("n", lower=1, upper=5)])
+    table = pa.table({"n": [1, 2, 2, 5] * 50})
+    synth = Synthesizer(schema, 5.0, mechanism=mechanism, rows=100, projector=QUICK)
+    made = synth.fit(table, insecure_noise_seed=1).sample()["n"].to_numpy()
+    assert 10 <= (made == 1).sum() <= 40
+    assert 30 <= (made == 2).sum() <= 70
+
+
 def test_settings_are_checked() -> None:
     for bad in (0, 1, -0.1, "half", float("nan")):
         with pytest.raises(BudgetError, match="fraction"):
@@ -209,11 +305,11 @@ def test_settings_are_checked() -> None:
 def test_defaults_measure_numbers_first_unless_one_shot_is_asked() -> None:
     schema = datasets.census_schema().select(["sex", "age", "income"])
     table = datasets.census(400).select(schema.names)
-    for given, name in (
+    for chosen, name in (
         ({}, "numbers-first"),
         ({"mechanism": "adaptive"}, "numbers-first"),
         ({"mechanism": "one-shot"}, "one-shot"),
         ({"workload": "tree:2"}, "one-shot"),
     ):
-        synth = Synthesizer(schema, 1.0, rows=50, projector=QUICK, **given)  # type: ignore[arg-type]
+        synth = Synthesizer(schema, 1.0, rows=50, projector=QUICK, **chosen)  # type: ignore[arg-type]
         assert synth.fit(table).release_.settings.mechanism.name == name

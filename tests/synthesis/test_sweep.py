@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
+import duckdb
 import joblib
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,7 @@ from private_gsd import (
     LedgerError,
     Measurements,
     MissingExtraError,
+    NumbersFirst,
     ProjectionError,
     Schema,
     SchemaError,
@@ -382,3 +384,14 @@ def test_what_a_sweep_needs(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "joblib", None)
     with pytest.raises(MissingExtraError, match="sweeps"):
         sweep.run([1.0], insecure=True)
+
+
+def test_runs_that_find_their_queries_share_one_reader() -> None:
+    """A DuckDB relation can be read by one thread at a time."""
+    schema = datasets.census_schema().select(["sex", "age"])
+    connection = duckdb.connect()
+    connection.register("people", datasets.census(300).select(schema.names))
+    sweep = Sweep(schema, connection.table("people"), "tree:2", delta=1e-6)
+    settings = {"mechanism": NumbersFirst(Adaptive(epochs=2)), "rows": 50, "projector": QUICK}
+    runs = sweep.run([5.0], seeds=range(4), settings=[settings], insecure=True, n_jobs=4)
+    assert [run.table.num_rows for run in runs] == [50] * 4

@@ -27,8 +27,15 @@ COLUMNS = [
     Real("x", lower=1e-300, upper=1e300),
     Real("x", lower=0, upper=1e-300),
     Real("x", lower=1e15, upper=1e15 + 1),
+    Real("x", lower=8.9e9, upper=8.9e9 + 0.01),
+    Real("x", lower=8.9, upper=8.9000000001, decimals=15),
+    Real("x", lower=0, upper=9, decimals=15),
     Date("x", lower=dt.date(1900, 1, 1), upper=dt.date(2026, 12, 31)),
+    Date("x", lower=dt.date(1900, 1, 1), upper=dt.date(2026, 12, 31), resolution="month"),
     Datetime("x", lower=dt.datetime(2020, 1, 1), upper=dt.datetime(2024, 1, 1)),
+    Datetime(
+        "x", lower=dt.datetime(2020, 1, 1), upper=dt.datetime(2024, 1, 1), resolution="minute"
+    ),
 ]
 
 
@@ -104,3 +111,25 @@ def test_times_are_split_at_minutes_hours_and_days() -> None:
     assert (starts[2:-1] % (2 * day) == 0).all()
     inside = grid.split(int(starts[2]), int(starts[3]), 0)
     assert set(np.diff(inside)) == {6 * 3600}
+
+
+def test_moments_are_split_at_round_times_whatever_the_resolution() -> None:
+    for resolution, quarter in (("minute", 15), ("second", 900), ("millisecond", 900_000)):
+        column = Datetime(
+            "x", lower=dt.datetime(2020, 1, 1), upper=dt.datetime(2020, 1, 2), resolution=resolution
+        )
+        grid = Grid.of(column)
+        start = grid.first
+        parts = grid.split(start, start + 10 * quarter, 0)
+        assert parts == [start + number * quarter for number in range(10)]
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=repr)
+def test_cut_points_of_deep_levels_can_be_told_apart(column: Numeric) -> None:
+    """Cells down to single values begin where their cut points say, and cut points ascend."""
+    grid = Grid.of(column)
+    for start in {grid.first, (grid.first + grid.last) // 2, max(grid.first, grid.last - 40)}:
+        starts = np.unique([grid.first, *range(start, min(start + 40, grid.last + 1))])
+        breaks = grid.breaks(starts)
+        assert list(breaks) == sorted(set(breaks))
+        np.testing.assert_array_equal(grid.starts(breaks), starts)

@@ -121,7 +121,9 @@ class TableCounts:
     """Exact counts of one sensitive table, for one workload after the other.
 
     The encoded rows are kept in memory after the first pass, if they are at most ``KEPT_BYTES`` or
-    the table can be read only once. Other tables are read again for every workload.
+    the table can be read only once. Other tables are read again for every workload. The last counts
+    are kept: steps of a mechanism ask for the same workload several times. Threads wait for each
+    other.
 
     Args:
         source: The table, opened with its schema.
@@ -146,7 +148,8 @@ class TableCounts:
         self._progress = progress
         self._again = again
         self._rows: KeptRows | None = None
-        self._n_records: int | None = None
+        self._last: ExactCounts | None = None
+        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return "<TableCounts: redacted>"
@@ -156,25 +159,34 @@ class TableCounts:
 
     def __call__(self, workload: Workload) -> ExactCounts:
         """Count the rows of the table for every query of a workload."""
+        with self._lock:
+            last = self._last
+            if last is not None and last.workload is workload:
+                return last
+            found = self._count(workload)
+            if last is not None and last.n_records != found.n_records:
+                raise SourceError(f"{self._source.name}: the table was changed while it was read")
+            self._last = found
+            return found
+
+    def _count(self, workload: Workload) -> ExactCounts:
         rows = self._rows
         if rows is not None and rows.complete:
             number, counts = _count(workload, rows.matrices, _as_it_is, self._threads)
-            found = ExactCounts(workload, number, counts)
             self._progress("counting", number, number)
-        else:
-            if self._again:
-                self._rows = KeptRows(math.inf if self._source.once else KEPT_BYTES)
-            found = exact_counts(
-                workload,
-                self._source,
-                on_invalid=self._on_invalid,
-                threads=self._threads,
-                progress=self._progress,
-                keep=self._rows,
-            )
-        if self._n_records not in (None, found.n_records):
-            raise SourceError(f"{self._source.name}: the table was changed while it was read")
-        self._n_records = found.n_records
+            return ExactCounts(workload, number, counts)
+        keep = KeptRows(math.inf if self._source.once else KEPT_BYTES) if self._again else None
+        found = exact_counts(
+            workload,
+            self._source,
+            on_invalid=self._on_invalid,
+            threads=self._threads,
+            progress=self._progress,
+            keep=keep,
+        )
+        if keep is not None:  # Spark's rows stay where they are
+            keep.complete = keep.rows == found.n_records
+            self._rows = keep
         return found
 
 
@@ -186,27 +198,27 @@ class KeptRows:
 
     Attributes:
         matrices: The rows, in pieces; none if they take more memory.
+        rows: The number of rows in them.
+        complete: Whether all rows are here; set when the pass has ended.
     """
 
     def __init__(self, limit: float) -> None:
         self.matrices: list[NDArray[np.float64]] = []
-        self._limit = limit
-        self._bytes = 0
+        self.rows = 0
+        self.complete = False
+        self._left = limit
         self._lock = threading.Lock()
 
     def add(self, matrix: NDArray[np.float64]) -> None:
         """Keep some rows."""
         with self._lock:
-            self._bytes += matrix.nbytes
-            if self._bytes > self._limit:
+            self._left -= matrix.nbytes
+            if self._left < 0:
                 self.matrices.clear()
+                self.rows = 0
             else:
                 self.matrices.append(matrix)
-
-    @property
-    def complete(self) -> bool:
-        """Whether all rows are here."""
-        return 0 < self._bytes <= self._limit
+                self.rows += len(matrix)
 
 
 def _as_it_is(matrix: NDArray[np.float64]) -> NDArray[np.float64]:

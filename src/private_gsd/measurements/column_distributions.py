@@ -9,6 +9,7 @@ All of this is computed from measurements, and so it costs no privacy.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -86,8 +87,12 @@ class ColumnDistribution:
         """The estimated share of nulls."""
         return float(self._counts[-1] / self.n_records) if self.nullable else 0.0
 
-    def refined(self) -> Steps | None:
-        """The first steps of the cells of the next level; None if no cell is worth splitting."""
+    def refined(self, most: int) -> Steps | None:
+        """The first steps of the cells of the next level; None if no cell is worth splitting.
+
+        Args:
+            most: The largest number of cells; those with the most records are split first.
+        """
         number = len(self.levels)
         if number >= self.grid.levels:
             return None
@@ -95,18 +100,29 @@ class ColumnDistribution:
         split = (self.shares * self.n_records > worth) & (self.widths > self.grid.point)
         if not split.any():
             return None
-        found: list[int] = []
-        ends = [*self.starts[1:].tolist(), self.grid.last + 1]
-        for start, end, worthwhile in zip(self.starts.tolist(), ends, split, strict=True):
-            found += self.grid.split(start, end, number - 1) if worthwhile else [start]
-        return np.array(found, dtype=np.int64)
+        starts = self.starts.tolist()
+        ends = [*starts[1:], self.grid.last + 1]
+        left = most - len(starts)
+        parts = {}
+        for cell in np.argsort(np.where(split, -self.shares, np.inf), kind="stable")[: split.sum()]:
+            parts[cell] = self.grid.split(starts[cell], ends[cell], number - 1)
+            left -= len(parts[cell]) - 1
+            if left < 0:
+                del parts[cell]
+                break
+        if not parts:
+            return None
+        found = [parts.get(cell, [start]) for cell, start in enumerate(starts)]
+        return np.array(list(itertools.chain.from_iterable(found)), dtype=np.int64)
 
-    def cut_points(self, least: float) -> Steps:
+    def cut_points(self, most: int, least: float = 0.0) -> Steps:
         """The first steps of cells of about the same mass; spikes have cells of their own.
 
         Args:
+            most: The largest number of cells.
             least: The least share of the records that a cell should have.
         """
+        least = max(least, 1 / most)
         shares, widths = self.shares, self.widths
         # A single value with half of what a cell should have stands alone.
         alone = (widths <= self.grid.point) & (shares >= least / 2)
@@ -118,16 +134,21 @@ class ColumnDistribution:
                 found.append(start)
                 held = 0.0
             held += shares[place]
-        return self._without_small(np.array(found, dtype=np.int64), least / 4)
+        return self._without_small(np.array(found, dtype=np.int64), most, least / 4)
 
-    def _without_small(self, starts: Steps, least: float) -> Steps:
+    def _without_small(self, starts: Steps, most: int, least: float) -> Steps:
         """Cells without those of little mass, which are joined to the smaller cell beside them.
 
         Noise puts synthetic rows into every cell. Values far from all others would come of them.
+
+        Args:
+            starts: The first step of each cell.
+            most: The largest number of cells.
+            least: The least share of the records of a cell.
         """
         shares = self.shares_between(starts).tolist()
         found = starts.tolist()
-        while len(found) > 1 and min(shares) < least:
+        while len(found) > 1 and (min(shares) < least or len(found) > most):
             small = shares.index(min(shares))
             beside = [place for place in (small - 1, small + 1) if 0 <= place < len(found)]
             other = min(beside, key=shares.__getitem__)
@@ -135,18 +156,20 @@ class ColumnDistribution:
             del found[max(small, other)]
         return np.array(found, dtype=np.int64)
 
-    def joined(self, starts: Steps, least: float) -> Steps:
-        """Cells joined to larger ones; the first steps of these.
+    def joined(self, starts: Steps, most: int) -> Steps:
+        """Cells joined to larger ones of about the same mass; the first steps of these.
 
         Args:
             starts: The first step of each cell.
-            least: The least share of the records that a joined cell should have.
+            most: The largest number of joined cells.
         """
+        if len(starts) <= most:
+            return starts
         held = np.cumsum(self.shares_between(starts))
         found = [int(starts[0])]
         before = 0.0
         for start, below in zip(starts[1:].tolist(), held[:-1], strict=True):
-            if below - before >= least:
+            if below - before >= 1 / most and len(found) < most:
                 found.append(start)
                 before = below
         return np.array(found, dtype=np.int64)

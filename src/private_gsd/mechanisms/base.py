@@ -120,6 +120,18 @@ class Mechanism(ABC):
         """
         return workload
 
+    def counts_at_once(self, workload: Workload) -> bool:
+        """Whether the data is read once, for all candidate queries.
+
+        Args:
+            workload: The candidate queries.
+        """
+        return self.counted_first(workload) is workload
+
+    def projected(self, workload: Workload) -> Workload:
+        """The candidate queries that a projector looks at."""
+        return workload
+
     def candidates(self, target: Workload) -> Workload:
         """The candidate queries for a target workload: what may be measured."""
         return target

@@ -13,7 +13,7 @@ levels do not need goes to the other mechanism.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,7 +28,7 @@ from private_gsd.mechanisms.steps import Measure, Select, measure, project
 from private_gsd.schema import Numeric
 from private_gsd.workloads import Family, Marginals, Workload
 from private_gsd.workloads.checks import fraction
-from private_gsd.workloads.features import Feature
+from private_gsd.workloads.features import Feature, is_tree_level
 from private_gsd.workloads.grids import MOST_LEVELS, Grid
 from private_gsd.workloads.histograms import (
     Histograms,
@@ -56,6 +56,9 @@ CELLS = (4, 8, 16)
 LEVELS = ((0, 2), (0, 1))
 # The least count of a cell is this many times the noise on a count of a marginal.
 CELL_NOISE = 3.0
+# The largest number of cells of a level of one column, and of a level of all columns.
+MOST_CELLS_OF_LEVEL = 2**15
+MOST_CELLS = 2**18
 # The first stream of seeded noise of the histograms; the other mechanism has those below.
 STREAMS = 2**30
 
@@ -116,6 +119,16 @@ class NumbersFirst(Mechanism):
             return histograms
         rest = cut(rest, {place: _even_cells(schema, place) for place in places})
         return histograms + self.then.candidates(rest)
+
+    def projected(self, workload: Workload) -> Workload:
+        """All but patterns, which say how values are drawn within cells."""
+        number = sum(len(family.patterns) for family in workload.families)
+        if not number:
+            return workload
+        groups = [
+            np.full(len(family.group_sizes), not family.patterns) for family in workload.families
+        ]
+        return workload.select(np.flatnonzero(np.concatenate(groups)))
 
     def counted_first(self, workload: Workload) -> Workload:
         """The first histograms; the rest is cut first."""
@@ -192,10 +205,10 @@ class NumbersFirst(Mechanism):
     def _units(self, task: Task) -> int:
         """What one level of one histogram gets."""
         _, rest = _parts(task.workload)
-        share = 1.0 if rest is None else self.fraction
         levels = num_levels(task.workload.schema)
-        parts = task.budget.split([share / levels, 1 - share / levels])
-        return parts[0]
+        if rest is None:
+            return task.budget.split([1.0] * levels)[0]
+        return task.budget.split([self.fraction / levels, 1 - self.fraction / levels])[0]
 
     def _measure_columns(
         self, task: Task, columns: int
@@ -203,12 +216,14 @@ class NumbersFirst(Mechanism):
         """Measure level by level; returns the measurements, and what is left of the budget."""
         schema, each = task.workload.schema, self._units(task)
         left = task.budget.units - each * columns
+        # As many cells as all levels may have; public, so that no run ends halfway.
+        most = min(MOST_CELLS_OF_LEVEL, MOST_CELLS // len(numeric_positions(schema)))
         measured = yield from measure(
             "numbers: level 1", range(columns), [each] * columns, stream=STREAMS
         )
         for level in range(2, MOST_LEVELS + 1):
             found = column_distributions(measured)
-            finer = {place: column.refined() for place, column in found.items()}
+            finer = {place: column.refined(most) for place, column in found.items()}
             features = [
                 histogram_feature(schema, place, starts)
                 for place, starts in finer.items()
@@ -229,12 +244,12 @@ class NumbersFirst(Mechanism):
     def _cells(self, inner: Task, measured: Measurements) -> dict[int, tuple[Feature, ...]]:
         """The cells of each numeric column in marginals: as many as noise lets tell apart."""
         noise = float(noise_scales(inner, self.then.plan(inner).units).min())
-        finest = max(1 / CELLS[-1], CELL_NOISE * noise / measured.n_records)
+        least = CELL_NOISE * noise / measured.n_records
         schema = inner.workload.schema
         found = {}
         for place, column in column_distributions(measured).items():
-            starts = column.cut_points(finest)
-            levels = [column.joined(starts, 1 / number) for number in CELLS[:-1]]
+            starts = column.cut_points(CELLS[-1], least)
+            levels = [column.joined(starts, number) for number in CELLS[:-1]]
             found[place] = tuple(
                 histogram_feature(schema, place, each) for each in (*levels, starts)
             )
@@ -242,14 +257,19 @@ class NumbersFirst(Mechanism):
 
 
 def cut(workload: Workload, features: Mapping[int, tuple[Feature, ...]]) -> Workload:
-    """A workload whose marginals have the given features of some columns.
+    """A workload whose marginals have the given features of some columns, in place of even cells.
+
+    Ranges that the user has named stay as they are.
 
     Args:
         workload: The workload.
         features: For each column that is cut, by its position, its features as in ``CELLS``.
     """
+    even = _even_features(workload)
     families = [
-        Marginals(workload.schema, [_cut_marginal(each, features) for each in family.marginals])
+        Marginals(
+            workload.schema, [_cut_marginal(each, features, even) for each in family.marginals]
+        )
         if family.marginals
         else family
         for family in workload.families
@@ -257,9 +277,11 @@ def cut(workload: Workload, features: Mapping[int, tuple[Feature, ...]]) -> Work
     return Workload(workload.schema, tuple(families))
 
 
-def _cut_marginal(marginal: Marginal, features: Mapping[int, tuple[Feature, ...]]) -> Marginal:
+def _cut_marginal(
+    marginal: Marginal, features: Mapping[int, tuple[Feature, ...]], even: Set[Feature]
+) -> Marginal:
     numeric = len(set(marginal.positions) & set(features))
-    if not numeric:
+    if not numeric or not _all_in(marginal, features, even):
         return marginal
     # A single column has all levels, of which some mechanisms derive the marginals of more.
     single = len(marginal.positions) == 1
@@ -277,16 +299,48 @@ def _cut_marginal(marginal: Marginal, features: Mapping[int, tuple[Feature, ...]
 def _without_singles(workload: Workload) -> Workload | None:
     """A workload without the marginals of one numeric column, of which histograms say more."""
     numeric = set(numeric_positions(workload.schema))
+    even = _even_features(workload)
     chosen: list[bool] = []
     for family in workload.families:
         if family.marginals:
             chosen += [
-                not set(each.positions) <= numeric or len(each.positions) > 1
+                len(each.positions) > 1
+                or not set(each.positions) <= numeric
+                or not _all_in(each, numeric, even)
                 for each in family.marginals
             ]
         else:
             chosen += [True] * len(family.group_sizes)
     return workload.select(np.flatnonzero(chosen)) if any(chosen) else None
+
+
+def _even_features(workload: Workload) -> set[Feature]:
+    """The features of numeric columns that are levels of binary trees, or ``_even_cells``."""
+    schema = workload.schema
+    numeric = set(numeric_positions(schema))
+    features = {
+        feature
+        for family in workload.families
+        for marginal in family.marginals
+        for table in marginal.tables
+        for feature in table
+        if feature.position in numeric
+    }
+    return {
+        each
+        for each in features
+        if is_tree_level(schema, each) or each in _even_cells(schema, each.position)
+    }
+
+
+def _all_in(marginal: Marginal, numeric: Container[int], even: Set[Feature]) -> bool:
+    """Whether all features of numeric columns are even ones."""
+    return all(
+        feature in even
+        for table in marginal.tables
+        for feature in table
+        if feature.position in numeric
+    )
 
 
 def _even_cells(schema: Schema, place: int) -> tuple[Feature, ...]:

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     Matrix = NDArray[np.float64]
     Vector = NDArray[np.float64]
 
-# The least share of a cell of a column that no marginal cuts.
-LEAST_SHARE = 1 / 64
+# The largest number of cells of a column that no marginal cuts.
+MOST_CELLS = 64
 # How often values are drawn for rows whose new values break a rule of the schema.
 TRIES = 5
 
@@ -60,7 +60,7 @@ def summed_histograms(measured: Measurements) -> Measurements:
     for place, column in columns.items():
         starts = column.grid.starts(tuple(sorted(breaks[place])))
         if not breaks[place]:
-            starts = column.cut_points(LEAST_SHARE)
+            starts = column.cut_points(MOST_CELLS)
         groups.append(Marginal(((histogram_feature(schema, place, starts),),)))
         counts.append(column.shares_between(starts))
         if column.nullable:

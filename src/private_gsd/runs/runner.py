@@ -98,8 +98,8 @@ class Runner:
         """Refuse what could not be run, before anything is paid for."""
         require_memory(self.workload, self.settings.rows)
         external = self.knowledge.external_workload
-        everything = self.workload if external is None else self.workload + external
-        self.settings.projector.check(everything)
+        fitted = self.settings.mechanism.projected(self.workload)
+        self.settings.projector.check(fitted if external is None else fitted + external)
         check_projector(self.settings.projector, self.settings.mechanism, self.workload, external)
 
     def precompile(self) -> None:

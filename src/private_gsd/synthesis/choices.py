@@ -153,7 +153,8 @@ class Parameters:
         candidates = mechanism.candidates(target)
         self.knowledge.check(mechanism.always_measured(candidates))
         external = self.knowledge.external_workload
-        self.projector.check(candidates if external is None else candidates + external)
+        fitted = mechanism.projected(candidates)
+        self.projector.check(fitted if external is None else fitted + external)
         return target
 
     def mechanism_for(self, target: Workload) -> Mechanism:

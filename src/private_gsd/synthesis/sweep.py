@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from private_gsd.counting.exact import exact_counts
+from private_gsd.counting.exact import TableCounts, exact_counts
+from private_gsd.data.sources import open_source
 from private_gsd.errors import (
     BudgetError,
     ProjectionError,
@@ -39,7 +40,7 @@ from private_gsd.workloads.checks import whole
 from private_gsd.workloads.specs import workload_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from private_gsd.counting.exact import ExactCounts
     from private_gsd.data.encoding import OnInvalid
@@ -183,6 +184,7 @@ class Sweep:
             # Whatever is wrong with any of them is found before the first is paid for, and all
             # that they will spend is reserved for them.
             different = {repr(each.settings): each for each in runs}.values()
+            count = self._again(runs, report)
             for each in different:
                 each.runner.check()
             planned = sum(each.runner.planned_units for each in runs)
@@ -198,7 +200,7 @@ class Sweep:
             made = SweepRuns(
                 self._exact,
                 self.exact,
-                lambda more: self._count(more, report),
+                count,
                 runs,
                 reservation,
                 interruptions,
@@ -226,6 +228,20 @@ class Sweep:
         return exact_counts(
             workload,
             self._data,
+            on_invalid=self._on_invalid,
+            threads=self._threads,
+            progress=progress,
+        )
+
+    def _again(
+        self, runs: Sequence[PlannedRun], progress: Progress
+    ) -> Callable[[Workload], ExactCounts]:
+        """Counts what mechanisms find in the course of their runs, some of them at a time."""
+        if all(each.mechanism.counts_at_once(each.runner.workload) for each in runs):
+            return lambda more: self._count(more, progress)
+        return TableCounts(
+            open_source(self._data, self.workload.schema),
+            again=True,
             on_invalid=self._on_invalid,
             threads=self._threads,
             progress=progress,

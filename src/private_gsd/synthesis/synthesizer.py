@@ -183,15 +183,15 @@ class Synthesizer:
         with shown(progress) as report:
             target = choices.target(source.count() if choices.public else None)
             workload = choices.candidates(target)
-            first = parameters.mechanism_for(target).counted_first(workload)
+            mechanism = parameters.mechanism_for(target)
             counts = TableCounts(
                 source,
-                again=first is not workload,
+                again=not mechanism.counts_at_once(workload),
                 on_invalid=on_invalid,
                 threads=self.threads,
                 progress=report,
             )
-            exact = counts(first)
+            exact = counts(mechanism.counted_first(workload))
             budget = choices.budget(exact.n_records)
             if choices.public:
                 parameters.knowledge.check_records(exact.n_records)

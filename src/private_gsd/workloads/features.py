@@ -146,6 +146,15 @@ def tree_features(schema: Schema, position: int, depth: int) -> tuple[Feature, .
     )
 
 
+def is_tree_level(schema: Schema, feature: Feature) -> bool:
+    """Whether a feature is a level of its numeric column's binary tree."""
+    depth = len(feature.breaks).bit_length()
+    column = schema.columns[feature.position]
+    if not isinstance(column, Numeric) or feature.has_gap:
+        return False
+    return feature in tree_features(schema, feature.position, depth)
+
+
 def tree_depth(column: Numeric, depth: int) -> int:
     """The number of levels of a column's tree that are not repetitions."""
     low, high = column.bounds

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.schema import Datetime, Real
+from private_gsd.schema import Date, Datetime, Real
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -32,7 +32,7 @@ SPAN_STEPS = 10**9
 # Cells of at most so many of these steps hold one value: the round number that they begin with.
 POINT_STEPS = 100
 # The largest step, and the largest number of decimals, that floats can tell from the next.
-LARGEST_STEP = 2**53
+LARGEST_STEP = 2**51
 MOST_DECIMALS = 300
 # The largest number of cells that a cell is split into, at each level; the last one repeats.
 BRANCHES = (10, 10, 20, 50, 100)
@@ -43,6 +43,10 @@ FAR_FROM_ZERO = 10
 # The largest number of levels of a histogram.
 MOST_LEVELS = 7
 
+# The steps of a day, by the unit of a resolution. Months and years have none.
+_PER_DAY = {"D": 1, "h": 24, "m": 1440}
+_PER_DAY |= {unit: 86_400 * 10**digits for unit, digits in (("s", 0), ("ms", 3), ("us", 6))}
+# Round stretches of time, in seconds.
 _SECONDS = (1, 5, 15, 30, 60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600)
 _DAY = 86_400
 
@@ -57,7 +61,7 @@ class Grid:
         per_one: The number of steps per 1 of the encoded value.
         exact: Whether all values stand on steps; otherwise a step stands for the values up to the
             next one.
-        per_second: The number of steps per second, for moments with a time; else 0.
+        unit: The NumPy unit of the steps of dates and moments; empty for numbers.
         magnitudes: Whether the first cells are magnitudes.
     """
 
@@ -65,38 +69,40 @@ class Grid:
     last: int
     per_one: float
     exact: bool
-    per_second: int
+    unit: str
     magnitudes: bool
 
     @classmethod
     def of(cls, column: Numeric) -> Grid:
         """The grid of a column."""
         low, high = column.bounds
-        per_one, exact, per_second = 1.0, True, 0
+        per_one, exact = 1.0, True
         if isinstance(column, Real):
-            exact = column.decimals is not None
+            largest = max(abs(low), abs(high))
+            most = math.floor(math.log10(LARGEST_STEP) - math.log10(largest))
             decimals = column.decimals
+            exact = decimals is not None and decimals <= most
             if decimals is None:
-                largest = max(abs(low), abs(high))
                 decimals = math.ceil(math.log10(SPAN_STEPS) - math.log10(high - low))
-                decimals = min(decimals, math.floor(math.log10(LARGEST_STEP) - math.log10(largest)))
-                decimals = min(decimals, MOST_DECIMALS)
-            per_one = 10.0**decimals
-        if isinstance(column, Datetime):
-            per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}.get(column.unit, 0)
+            per_one = 10.0 ** min(decimals, most, MOST_DECIMALS)
+        unit = column.unit if isinstance(column, Date | Datetime) else ""
         first, last = (math.floor(low * per_one), math.floor(high * per_one))
         if exact:
             first, last = round(low * per_one), round(high * per_one)
         near = low <= 0 <= high or max(abs(low), abs(high)) >= FAR_FROM_ZERO * min(
             abs(low), abs(high)
         )
-        moments = column.kind in ("date", "datetime")
-        return cls(first, last, per_one, exact, per_second, near and not moments)
+        return cls(first, last, per_one, exact, unit, near and not unit)
 
     @property
     def point(self) -> int:
         """The largest number of steps of a cell that holds a single value."""
         return 1 if self.exact else POINT_STEPS
+
+    @property
+    def per_day(self) -> int:
+        """The number of steps of a day, for dates and moments; 0 for months, years and numbers."""
+        return _PER_DAY.get(self.unit, 0)
 
     def breaks(self, starts: Steps) -> tuple[float, ...]:
         """The cut points of cells that begin at these steps; the first begins at the bound."""
@@ -115,7 +121,7 @@ class Grid:
     def first_cells(self) -> Steps:
         """The first step of each cell of the first level."""
         found = {self.first, self.last, min(self.first + 1, self.last)}
-        if self.first <= 0 <= self.last and self.per_second == 0 and self.magnitudes:
+        if self.first <= 0 <= self.last and self.magnitudes:
             found |= {0, 1}
         if self.magnitudes:
             for size in _round_numbers(max(abs(self.first), abs(self.last))):
@@ -164,12 +170,17 @@ class Grid:
 
     def _width(self, least: float) -> int:
         """The least round width that is no less than a number."""
-        if self.per_second == 0 or least <= self.per_second / 2:
+        widths = self.times(_SECONDS)
+        if not widths or least <= widths[0] / 2:
             return _round_up(least)
-        widths = [self.per_second * seconds for seconds in _SECONDS]
         if least <= widths[-1]:
             return widths[bisect_left(widths, least)]
-        return self.per_second * _DAY * _round_up(least / self.per_second / _DAY)
+        return self.per_day * _round_up(least / self.per_day)
+
+    def times(self, seconds: Sequence[int]) -> list[int]:
+        """Stretches of time as numbers of steps; those of no whole number of steps are left out."""
+        steps = [self.per_day * each for each in seconds]
+        return [each // _DAY for each in steps if each and each % _DAY == 0]
 
 
 def _round_numbers(most: int) -> Iterator[int]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from private_gsd.errors import expect_type
-from private_gsd.schema import Date, Datetime, Numeric
+from private_gsd.schema import Numeric
 from private_gsd.workloads.checks import require_sound
 from private_gsd.workloads.family import Family
 from private_gsd.workloads.grids import Grid
@@ -37,6 +37,8 @@ LEAST_STEPS = 1000
 # The least number of days of a column of dates whose weekdays, and whose months, are measured.
 LEAST_DAYS = {"weekday": 60, "month": 800}
 
+# The days of a step of a column by month.
+_DAYS = {"M": 30.4}
 _TIMES = (1, 60, 300, 900, 1800, 3600, 86_400)
 _WEEK = 7
 _THURSDAY = 3  # the first day of 1970
@@ -69,9 +71,9 @@ class Pattern:
     @cached_property
     def divisors(self) -> tuple[int, ...]:
         """The round numbers of steps; each divides the next, and the first is 1."""
-        if self.grid.per_second:
-            below = _powers(self.grid.per_second, (10,))
-            return (*below[:-1], *(self.grid.per_second * each for each in _TIMES))
+        times = self.grid.times(_TIMES)
+        if times:
+            return (*_powers(times[0], (10,))[:-1], *times)
         span = self.grid.last - self.grid.first
         return _powers(max(span // 2, 1), (5, 2) if self.grid.exact else (10,))
 
@@ -92,12 +94,10 @@ class Pattern:
             for number, divisor in enumerate(self.divisors):
                 found[steps % divisor == 0] = number
             return found
-        per_day = max(self.grid.per_second * _TIMES[-1], 1)
-        days = np.floor_divide(steps, per_day)
-        if self.kind == "weekday":
-            return (days + _THURSDAY) % _WEEK
-        months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
-        return months % 12
+        moments = steps.astype(f"datetime64[{self.grid.unit}]")
+        if self.kind == "month":
+            return moments.astype("datetime64[M]").astype(np.int64) % 12
+        return (moments.astype("datetime64[D]").astype(np.int64) + _THURSDAY) % _WEEK
 
     def cells(self, values: Values) -> NDArray[np.int64]:
         """The class of each encoded value; null is the last."""
@@ -197,12 +197,12 @@ def patterns_of(schema: Schema) -> list[Pattern]:
             continue
         grid = Grid.of(column)
         span = grid.last - grid.first
-        if not isinstance(column, Date) and span >= LEAST_STEPS:
-            found.append(Pattern(schema, position, "round"))
-        if isinstance(column, Date) or (isinstance(column, Datetime) and grid.per_second):
-            days = span / max(grid.per_second * _TIMES[-1], 1)
-            kinds: tuple[Kind, ...] = ("weekday", "month")
+        if grid.unit:
+            days = span / grid.per_day if grid.per_day else span * _DAYS.get(grid.unit, 0.0)
+            kinds: list[Kind] = ["weekday", "month"] if grid.per_day else ["month"]
             found += [Pattern(schema, position, kind) for kind in kinds if days >= LEAST_DAYS[kind]]
+        if span >= LEAST_STEPS and (grid.per_day > 1 or not grid.unit):
+            found.append(Pattern(schema, position, "round"))
     return found
 
 
