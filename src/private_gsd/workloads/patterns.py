@@ -183,10 +183,10 @@ class Patterns(Family):
     @classmethod
     def from_document(cls, schema: Schema, values: Mapping[str, Any], arrays: Arrays) -> Patterns:  # noqa: ARG003
         """The inverse of ``to_document``."""
-        known = [(each.position, each.kind) for each in patterns_of(schema)]
-        found = [tuple(each) for each in values["patterns"]]
-        require_sound(found and all(each in known for each in found), "patterns")
-        return cls(schema, [Pattern(schema, *each) for each in found])
+        known = {repr([each.position, each.kind]): each for each in patterns_of(schema)}
+        found = [repr(each) for each in values["patterns"]]
+        require_sound(found and set(found) <= set(known), "patterns")
+        return cls(schema, [known[each] for each in found])
 
 
 def patterns_of(schema: Schema) -> list[Pattern]:
@@ -199,7 +199,8 @@ def patterns_of(schema: Schema) -> list[Pattern]:
         span = grid.last - grid.first
         if not isinstance(column, Date) and span >= LEAST_STEPS:
             found.append(Pattern(schema, position, "round"))
-        if isinstance(column, Date) or (isinstance(column, Datetime) and grid.per_second):
+        by_day = isinstance(column, Date) and column.resolution == "day"
+        if by_day or (isinstance(column, Datetime) and grid.per_second):
             days = span / max(grid.per_second * _TIMES[-1], 1)
             kinds: tuple[Kind, ...] = ("weekday", "month")
             found += [Pattern(schema, position, kind) for kind in kinds if days >= LEAST_DAYS[kind]]
