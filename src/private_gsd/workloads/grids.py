@@ -84,7 +84,7 @@ class Grid:
             per_one = 10.0**decimals
         if isinstance(column, Datetime):
             per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}.get(column.unit, 0)
-        first, last = (math.floor(low * per_one), math.floor(high * per_one))
+        first, last = _step_below(low, per_one), _step_below(high, per_one)
         if exact:
             first, last = round(low * per_one), round(high * per_one)
         near = low <= 0 <= high or max(abs(low), abs(high)) >= FAR_FROM_ZERO * min(
@@ -170,6 +170,16 @@ class Grid:
         if least <= widths[-1]:
             return widths[bisect_left(widths, least)]
         return self.per_second * _DAY * _round_up(least / self.per_second / _DAY)
+
+
+def _step_below(value: float, per_one: float) -> int:
+    """The last step that is no greater than a value; the product of both may be rounded."""
+    step = math.floor(value * per_one)
+    while (step + 1) / per_one <= value:
+        step += 1
+    while step / per_one > value:
+        step -= 1
+    return step
 
 
 def _round_numbers(most: int) -> Iterator[int]:
