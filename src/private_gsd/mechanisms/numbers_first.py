@@ -8,7 +8,7 @@ to another mechanism, which measures these marginals. Within a cell, the values 
 table have the distribution that the histograms show (see ``projection.within_cells``).
 
 Each level is one partition of the column, so that its cost is that of one histogram. What the
-levels do not need goes to the other mechanism.
+levels do not need goes to the other mechanism, or to the finest cells where there is none.
 """
 
 from __future__ import annotations
@@ -150,6 +150,7 @@ class NumbersFirst(Mechanism):
             return
         measured, left = yield from self._measure_columns(task, histograms.num_groups)
         if rest is None:
+            yield from self._measure_again(task, measured, left)
             yield from project(0)
             return
         inner = replace(task, workload=rest, budget=replace(task.budget, units=left))
@@ -170,7 +171,7 @@ class NumbersFirst(Mechanism):
         inner = replace(task, workload=rest, budget=replace(task.budget, units=left))
         plan = self.then.plan(inner)
         return plan._replace(
-            # What the levels do not need is spent by the other mechanism.
+            # What the levels do not need is spent all the same.
             total=task.budget.units,
             units=mine + plan.units,
             fitted_groups=plan.fitted_groups + histograms.num_groups,
@@ -240,6 +241,24 @@ class NumbersFirst(Mechanism):
             )
             left -= each * len(features)
         return measured, left
+
+    def _measure_again(
+        self, task: Task, measured: Measurements, left: int
+    ) -> Generator[Step, Any, None]:
+        """Spend what the levels did not need on the finest cells, where no mechanism follows."""
+        schema, found = task.workload.schema, column_distributions(measured)
+        features = [
+            histogram_feature(schema, each.position, each.starts) for each in found.values()
+        ]
+        each = left // len(features)
+        if each > 0:
+            yield from measure(
+                "numbers: finest cells",
+                range(len(features)),
+                [each] * len(features),
+                stream=STREAMS + MOST_LEVELS + 1,
+                workload=Workload(schema, (Histograms(schema, features),)),
+            )
 
     def _cells(self, inner: Task, measured: Measurements) -> dict[int, tuple[Feature, ...]]:
         """The cells of each numeric column in marginals: as many as noise lets tell apart."""

@@ -86,7 +86,7 @@ class Grid:
                 decimals = math.ceil(math.log10(SPAN_STEPS) - math.log10(high - low))
             per_one = 10.0 ** min(decimals, most, MOST_DECIMALS)
         unit = column.unit if isinstance(column, Date | Datetime) else ""
-        first, last = (math.floor(low * per_one), math.floor(high * per_one))
+        first, last = _step_below(low, per_one), _step_below(high, per_one)
         if exact:
             first, last = round(low * per_one), round(high * per_one)
         near = low <= 0 <= high or max(abs(low), abs(high)) >= FAR_FROM_ZERO * min(
@@ -181,6 +181,16 @@ class Grid:
         """Stretches of time as numbers of steps; those of no whole number of steps are left out."""
         steps = [self.per_day * each for each in seconds]
         return [each // _DAY for each in steps if each and each % _DAY == 0]
+
+
+def _step_below(value: float, per_one: float) -> int:
+    """The last step that is no greater than a value; the product of both may be rounded."""
+    step = math.floor(value * per_one)
+    while (step + 1) / per_one <= value:
+        step += 1
+    while step / per_one > value:
+        step -= 1
+    return step
 
 
 def _round_numbers(most: int) -> Iterator[int]:

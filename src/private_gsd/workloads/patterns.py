@@ -183,10 +183,10 @@ class Patterns(Family):
     @classmethod
     def from_document(cls, schema: Schema, values: Mapping[str, Any], arrays: Arrays) -> Patterns:  # noqa: ARG003
         """The inverse of ``to_document``."""
-        known = [(each.position, each.kind) for each in patterns_of(schema)]
-        found = [tuple(each) for each in values["patterns"]]
-        require_sound(found and all(each in known for each in found), "patterns")
-        return cls(schema, [Pattern(schema, *each) for each in found])
+        known = {repr([each.position, each.kind]): each for each in patterns_of(schema)}
+        found = [repr(each) for each in values["patterns"]]
+        require_sound(found and set(found) <= set(known), "patterns")
+        return cls(schema, [known[each] for each in found])
 
 
 def patterns_of(schema: Schema) -> list[Pattern]:
@@ -197,12 +197,12 @@ def patterns_of(schema: Schema) -> list[Pattern]:
             continue
         grid = Grid.of(column)
         span = grid.last - grid.first
+        if span >= LEAST_STEPS and (grid.per_day > 1 or not grid.unit):
+            found.append(Pattern(schema, position, "round"))
         if grid.unit:
             days = span / grid.per_day if grid.per_day else span * _DAYS.get(grid.unit, 0.0)
             kinds: list[Kind] = ["weekday", "month"] if grid.per_day else ["month"]
             found += [Pattern(schema, position, kind) for kind in kinds if days >= LEAST_DAYS[kind]]
-        if span >= LEAST_STEPS and (grid.per_day > 1 or not grid.unit):
-            found.append(Pattern(schema, position, "round"))
     return found
 
 
