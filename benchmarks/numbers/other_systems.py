@@ -8,7 +8,7 @@
 together with ours or with one another, and run in an interpreter of their own, ``--python``:
 
     python3.11 -m venv dpmm && dpmm/bin/pip install dpmm==0.1.9
-    python3.11 -m venv opendp && opendp/bin/pip install 'opendp[mbi]==0.16.0'
+    python3.11 -m venv opendp && opendp/bin/pip install 'opendp[mbi]==0.16.0' pandas
 
 Both take what our schemas say as public: categories, bounds, and which columns have nulls. Both
 promise (ε, δ) for adding or removing one row, which is weaker than for replacing one, and to their
