@@ -155,10 +155,11 @@ def synthetic(
     for seed in range(seeds):
         file = folder and folder / f"{name}-{epsilon:g}-{seed}.parquet"
         if file and file.exists():
-            frames.append(pd.read_parquet(file))
+            frames.append(pd.read_parquet(file).astype(real.dtypes))
             continue
         synth = Synthesizer(schema, epsilon, random_state=seed)
-        frames.append(synth.fit(real, insecure_noise_seed=seed).sample())
+        made = synth.fit(real, insecure_noise_seed=seed).sample()
+        frames.append(made.astype(real.dtypes))  # numbered answers come as categories
         if file:
             file.parent.mkdir(parents=True, exist_ok=True)
             frames[-1].to_parquet(file)

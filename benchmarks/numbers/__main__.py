@@ -2,12 +2,14 @@
 
     python -m benchmarks.numbers --data FILE.csv|census [--data …] --out FOLDER
         [--epsilons 0.23 1 3] [--seeds 5] [--jobs 2] [--system NAME] [--make-only]
+        [--figures FOLDER]
 
 Makes synthetic tables by default settings and compares them with the real one, column by column.
 Tables that stand in the folder are not made again, and all tables in the folder are compared,
 whichever system made them: ``--system before`` with an older version of the package on PYTHONPATH
 makes tables to compare with, and ``benchmarks/numbers/other_systems.py`` those of other systems.
-Models are tested on the real rows. The noise is seeded; a release would not be private.
+With ``--figures``, the tables of the first seed at ε = 1 are drawn, as SVG files. Models are tested
+on the real rows. The noise is seeded; a release would not be private.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--system", default="ours")
     parser.add_argument("--make-only", action="store_true")
+    parser.add_argument("--figures", type=Path)
     options = parser.parse_args()
     folder: Path = options.out
     folder.mkdir(parents=True, exist_ok=True)
@@ -53,6 +56,11 @@ def main() -> None:
         return
     from benchmarks.numbers.reporting import report
 
+    for data in options.data if options.figures else []:
+        from benchmarks.numbers.drawing import draw
+
+        drawn = [each for each in found_runs(data, folder) if (each.epsilon, each.seed) == (1, 0)]
+        draw(data, drawn, folder, options.figures / f"numbers_{name_of(data)}.svg")
     made = [run for data in options.data for run in found_runs(data, folder)]
     everything(score, made, folder, options.jobs)
     report([json.loads(run.path(folder).with_suffix(".scores.json").read_text()) for run in made])
