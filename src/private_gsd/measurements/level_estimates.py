@@ -50,7 +50,12 @@ class Level(NamedTuple):
 
 
 def estimated_counts(
-    levels: Sequence[Level], even: Vector, end: int, total: float, prior: Prior | None = None
+    levels: Sequence[Level],
+    even: Vector,
+    end: int,
+    total: float,
+    prior: Prior | None = None,
+    raised: Sequence[float] = (),
 ) -> Vector:
     """The estimated counts of the cells of the finest level; none is negative.
 
@@ -61,9 +66,11 @@ def estimated_counts(
         end: The step after the last cell.
         total: The sum of all counts.
         prior: See ``ColumnDistribution``.
+        raised: By how many standard deviations all counts are raised, in turn, to find more cells
+            with mass.
     """
     means, variances, parents = combined(levels)
-    counts = _coarsest(means[0], variances[0], even, total)
+    counts = _coarsest(means[0], variances[0], even, total, raised)
     for mean, variance, parent, level in zip(
         means[1:], variances[1:], parents, levels[1:], strict=True
     ):
@@ -101,28 +108,54 @@ def combined(
     return means, variances, parents
 
 
-def _coarsest(mean: Vector, variance: Vector, even: Vector, total: float) -> Vector:
-    """The counts of the coarsest cells, without stretches that noise explains."""
+def _coarsest(
+    mean: Vector, variance: Vector, even: Vector, total: float, raised: Sequence[float]
+) -> Vector:
+    """The counts of the coarsest cells, without stretches that noise explains.
+
+    Divisions into stretches are also found with all counts raised by multiples of the noise, so
+    that more and more cells have mass. The one that explains the counts best is taken.
+    """
     cells = len(even)  # all but null
-    found = np.zeros(len(mean))
-    kept = np.arange(len(mean)) >= cells
-    found[kept] = np.clip(mean[kept], 0.0, total)
+    null = np.arange(len(mean)) >= cells
+    noise = variance[:cells] ** 0.5
+    divisions = [
+        stretches(mean[:cells] + by * noise, variance[:cells], even) for by in (0.0, *raised)
+    ]
+    if not raised:
+        divisions = [_division(mean, variance, even, total)]
+    best, least = np.zeros(len(mean)), np.inf
+    for parts in divisions:
+        found, kept = np.where(null, np.clip(mean, 0.0, total), 0.0), null.copy()
+        for begin, end in parts:
+            mine = slice(begin, end)
+            held = _fitted(mean[mine], variance[mine], even[mine]) * float(even[mine].sum())
+            found[mine] = _shrunk(mean[mine], variance[mine], even[mine], held)
+            kept[mine] = True
+        if not kept.any():
+            continue
+        # What the sum lacks is shared out as noise is.
+        found[kept] += (total - found[kept].sum()) * variance[kept] / variance[kept].sum()
+        found = _nearest(found, kept, total)
+        cost = float(((found - mean) ** 2 / variance).sum()) + FAR * max(len(parts), 1)
+        if cost < least:
+            best, least = found, cost
+    return best
+
+
+def _division(mean: Vector, variance: Vector, even: Vector, total: float) -> list[tuple[int, int]]:
+    """The stretches that have mass; at least one where not all rows are null."""
+    cells = len(even)
+    parts = stretches(mean[:cells], variance[:cells], even)
     some = cells == len(mean) or mean[cells] < total - 2 * variance[cells] ** 0.5
-    price, parts = FAR, stretches(mean[:cells], variance[:cells], even)
+    price = FAR
     while some and not parts and price > 0.1:  # the rows without null must be somewhere
         price /= 2
         parts = stretches(mean[:cells], variance[:cells], even, price)
     if some and not parts:
         best = int(mean[:cells].argmax())
         parts = [(best, best + 1)]
-    for begin, end in parts:
-        mine = slice(begin, end)
-        held = _fitted(mean[mine], variance[mine], even[mine]) * float(even[mine].sum())
-        found[mine] = _shrunk(mean[mine], variance[mine], even[mine], held)
-        kept[mine] = True
-    # What the sum lacks is shared out as noise is.
-    found[kept] += (total - found[kept].sum()) * variance[kept] / variance[kept].sum()
-    return _nearest(found, kept, total)
+    return parts
 
 
 def stretches(
