@@ -74,7 +74,7 @@ class Sweep:
         schema: The public schema.
         data: The table: anything that ``open_source`` takes. It is read here, once; and once more,
             before its first run, for each mechanism that measures more than the target workload
-            ("layered", "mst" and "aim").
+            ("layered", "mst" and "aim"). For ``NumbersFirst`` it is read as for ``Synthesizer``.
         workload: The target workload: a workload, or names such as "categorical:2".
         delta: The δ of every budget; by default 1 / N² of a table with N records, where that number
             is public.
