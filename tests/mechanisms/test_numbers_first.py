@@ -31,7 +31,7 @@ from private_gsd import (
 from private_gsd.counting.exact import count
 from private_gsd.errors import BudgetError
 from private_gsd.mechanisms.base import Task, noise_scales, plan_run
-from private_gsd.mechanisms.numbers_first import CELLS, LEVELS, cut
+from private_gsd.mechanisms.cut_marginals import CELLS, LEVELS, cut
 from private_gsd.mechanisms.registry import mechanism_from_dict
 from private_gsd.mechanisms.steps import Measure
 from private_gsd.privacy.budget import RhoBudget

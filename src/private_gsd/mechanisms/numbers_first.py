@@ -13,7 +13,6 @@ levels do not need goes to the other mechanism, or to the finest cells where the
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,12 +22,13 @@ from private_gsd.errors import BudgetError, expect_type
 from private_gsd.measurements.column_distributions import column_distributions, without_histograms
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.mechanisms.base import Mechanism, Plan, noise_scales
+from private_gsd.mechanisms.cut_marginals import CELLS, cut, even_cells, without_single_numbers
 from private_gsd.mechanisms.one_shot import OneShot
 from private_gsd.mechanisms.steps import Measure, Select, measure, project
 from private_gsd.schema import Numeric
 from private_gsd.workloads import Family, Marginals, Workload
 from private_gsd.workloads.checks import fraction
-from private_gsd.workloads.features import Feature, is_tree_level
+from private_gsd.workloads.features import Feature
 from private_gsd.workloads.grids import MOST_LEVELS, Grid
 from private_gsd.workloads.histograms import (
     Histograms,
@@ -49,11 +49,6 @@ if TYPE_CHECKING:
 
 # The fraction of the budget that histograms get, where marginals of several columns follow.
 FRACTION = 0.25
-# The largest numbers of cells of a numeric column in marginals.
-CELLS = (4, 8, 16)
-# Which of them the tables of a marginal have, with one numeric column and with more: coarse cells
-# have less noise, fine ones tell more apart.
-LEVELS = ((0, 2), (0, 1))
 # The least count of a cell is this many times the noise on a count of a marginal.
 CELL_NOISE = 3.0
 # The largest number of cells of a level of one column, and of a level of all columns.
@@ -114,10 +109,10 @@ class NumbersFirst(Mechanism):
         if not places:
             return self.then.candidates(target)
         histograms = Workload(schema, _first_families(schema))
-        rest = _without_singles(target)
+        rest = without_single_numbers(target)
         if rest is None:
             return histograms
-        rest = cut(rest, {place: _even_cells(schema, place) for place in places})
+        rest = cut(rest, {place: even_cells(schema, place) for place in places})
         return histograms + self.then.candidates(rest)
 
     def projected(self, workload: Workload) -> Workload:
@@ -273,105 +268,6 @@ class NumbersFirst(Mechanism):
                 histogram_feature(schema, place, each) for each in (*levels, starts)
             )
         return found
-
-
-def cut(workload: Workload, features: Mapping[int, tuple[Feature, ...]]) -> Workload:
-    """A workload whose marginals have the given features of some columns, in place of even cells.
-
-    Ranges that the user has named stay as they are.
-
-    Args:
-        workload: The workload.
-        features: For each column that is cut, by its position, its features as in ``CELLS``.
-    """
-    even = _even_features(workload)
-    families = [
-        Marginals(
-            workload.schema, [_cut_marginal(each, features, even) for each in family.marginals]
-        )
-        if family.marginals
-        else family
-        for family in workload.families
-    ]
-    return Workload(workload.schema, tuple(families))
-
-
-def _cut_marginal(
-    marginal: Marginal, features: Mapping[int, tuple[Feature, ...]], even: Set[Feature]
-) -> Marginal:
-    numeric = len(set(marginal.positions) & set(features))
-    if not numeric or not _all_in(marginal, features, even):
-        return marginal
-    # A single column has all levels, of which some mechanisms derive the marginals of more.
-    single = len(marginal.positions) == 1
-    levels = range(len(CELLS)) if single else LEVELS[numeric > 1]
-    tables = (
-        tuple(
-            features[each.position][level] if each.position in features else each for each in table
-        )
-        for table in marginal.tables
-        for level in levels
-    )
-    return Marginal(tuple(dict.fromkeys(tables)))
-
-
-def _without_singles(workload: Workload) -> Workload | None:
-    """A workload without the marginals of one numeric column, of which histograms say more."""
-    numeric = set(numeric_positions(workload.schema))
-    even = _even_features(workload)
-    chosen: list[bool] = []
-    for family in workload.families:
-        if family.marginals:
-            chosen += [
-                len(each.positions) > 1
-                or not set(each.positions) <= numeric
-                or not _all_in(each, numeric, even)
-                for each in family.marginals
-            ]
-        else:
-            chosen += [True] * len(family.group_sizes)
-    return workload.select(np.flatnonzero(chosen)) if any(chosen) else None
-
-
-def _even_features(workload: Workload) -> set[Feature]:
-    """The features of numeric columns that are levels of binary trees, or ``_even_cells``."""
-    schema = workload.schema
-    numeric = set(numeric_positions(schema))
-    features = {
-        feature
-        for family in workload.families
-        for marginal in family.marginals
-        for table in marginal.tables
-        for feature in table
-        if feature.position in numeric
-    }
-    return {
-        each
-        for each in features
-        if is_tree_level(schema, each) or each in _even_cells(schema, each.position)
-    }
-
-
-def _all_in(marginal: Marginal, numeric: Container[int], even: Set[Feature]) -> bool:
-    """Whether all features of numeric columns are even ones."""
-    return all(
-        feature in even
-        for table in marginal.tables
-        for feature in table
-        if feature.position in numeric
-    )
-
-
-def _even_cells(schema: Schema, place: int) -> tuple[Feature, ...]:
-    """Features with cells of equal width: what marginals have before a column is measured."""
-    grid = Grid.of(expect_type(Numeric, schema.columns[place]))
-    span = grid.last + 1 - grid.first
-    found = []
-    for number in CELLS:
-        cells = np.arange(number, dtype=np.float64) / number
-        starts = grid.first + np.floor(cells * span).astype(np.int64)
-        found.append(histogram_feature(schema, place, np.unique(starts)))
-    return tuple(found)
 
 
 def num_levels(schema: Schema) -> int:
