@@ -114,7 +114,8 @@ def _coarsest(
     """The counts of the coarsest cells, without stretches that noise explains.
 
     Divisions into stretches are also found with all counts raised by multiples of the noise, so
-    that more and more cells have mass. The one that explains the counts best is taken.
+    that more and more cells have mass. The estimate is the mean over all divisions, by how well they
+    explain the counts.
     """
     cells = len(even)  # all but null
     null = np.arange(len(mean)) >= cells
@@ -124,7 +125,7 @@ def _coarsest(
     ]
     if not raised:
         divisions = [_division(mean, variance, even, total)]
-    best, least = np.zeros(len(mean)), np.inf
+    estimates, costs = [np.zeros(len(mean))], [np.inf]
     for parts in divisions:
         found, kept = np.where(null, np.clip(mean, 0.0, total), 0.0), null.copy()
         for begin, end in parts:
@@ -137,10 +138,12 @@ def _coarsest(
         # What the sum lacks is shared out as noise is.
         found[kept] += (total - found[kept].sum()) * variance[kept] / variance[kept].sum()
         found = _nearest(found, kept, total)
-        cost = float(((found - mean) ** 2 / variance).sum()) + FAR * max(len(parts), 1)
-        if cost < least:
-            best, least = found, cost
-    return best
+        estimates.append(found)
+        costs.append(float(((found - mean) ** 2 / variance).sum()) + FAR * max(len(parts), 1))
+    if len(costs) == 1:
+        return estimates[0]
+    weights = np.exp((min(costs) - np.array(costs)) / 2)
+    return np.asarray(np.average(estimates, axis=0, weights=weights))
 
 
 def _division(mean: Vector, variance: Vector, even: Vector, total: float) -> list[tuple[int, int]]:
