@@ -114,8 +114,8 @@ def _coarsest(
     """The counts of the coarsest cells, without stretches that noise explains.
 
     Divisions into stretches are also found with all counts raised by multiples of the noise, so
-    that more and more cells have mass. The estimate is the mean over all divisions, by how well they
-    explain the counts.
+    that more and more cells have mass. The estimate is the mean over all divisions, weighted by how
+    well they explain the counts.
     """
     cells = len(even)  # all but null
     null = np.arange(len(mean)) >= cells
