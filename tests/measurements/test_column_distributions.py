@@ -152,7 +152,7 @@ def test_reals_without_decimals_have_their_round_values() -> None:
     found = learned(Real("x", lower=0, upper=100), values, 30.0)
     for value, share in ((12.5, 2 / 7), (0.0, 1 / 7)):
         place = int(np.searchsorted(found.starts, value * found.grid.per_one, side="right")) - 1
-        assert found.widths[place] <= found.grid.point
+        assert found.is_single[place]
         assert found.starts[place] / found.grid.per_one == value
         assert found.shares[place] == pytest.approx(share, abs=0.03)
 

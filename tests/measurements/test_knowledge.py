@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from private_gsd import (
+    Categorical,
+    Integer,
     Knowledge,
     Measurements,
+    Real,
     Release,
     Schema,
     Synthesizer,
@@ -143,3 +147,36 @@ def test_claims_that_were_changed_are_noticed(tmp_path: Path) -> None:
     path.write_text(text.replace(f": {COUNTS[condition]}", f": {COUNTS[condition] + 1}"))
     with pytest.raises(GsdError, match="was changed or is torn"):
         Synthesizer.resume(tmp_path / "r")
+
+
+def test_external_measurements_of_a_default_release() -> None:
+    """Its histograms become marginals: two runs' levels do not refine one another."""
+    schema = Schema(
+        [
+            Integer("a", lower=0, upper=100),
+            Real("b", lower=0, upper=1e5, nullable=True),
+            Categorical("c", values=["x", "y"]),
+        ]
+    )
+    rng = np.random.default_rng(0)
+    rows = rng.gamma(2, 1e4, 5000).clip(0, 1e5)
+    table = pa.table(
+        {
+            "a": rng.integers(0, 50, 5000),
+            "b": pa.array(rows, mask=rng.random(5000) < 0.1),
+            "c": rng.choice(["x", "y"], 5000),
+        }
+    )
+    first = Synthesizer(schema, 3.0, rows=500).fit(table, insecure_noise_seed=1)
+    measured = first.release_.measurements()
+    assert any(family.fine for family in measured.workload.families)
+    for projector in ("gsd", "pgm"):
+        knowledge = Knowledge(external_measurements=[measured])
+        known = knowledge.of(schema).external
+        assert known is not None
+        assert not any(family.fine for family in known.workload.families)
+        made = Synthesizer(schema, 0.05, rows=500, knowledge=knowledge, projector=projector)
+        found = made.fit(table, insecure_noise_seed=2).sample().to_pandas()
+        assert found.b.mean() == pytest.approx(rows.mean(), rel=0.15)
+        assert found.b.isna().mean() == pytest.approx(0.1, abs=0.02)
+        assert found.a.max() <= 60

@@ -138,13 +138,13 @@ def test_times_are_as_round_as_was_measured() -> None:
 def test_reals_without_decimals_are_as_round_as_was_measured() -> None:
     """Half of them have two decimals at most, and the others have all."""
     pattern = pattern_of(SHARE, "round")
-    half = {pattern.divisors.index(10**7): 0.5, 0: 0.45, 1: 0.05}
+    half = {pattern.divisors.index(10**13): 0.5, 0: 0.45, 1: 0.05}
     likely = LikelyValues.of(
         distribution(SHARE, even_cells(SHARE, 10)), [measured_as(pattern, half)]
     )
     rng = np.random.default_rng(5)
     starts = even_cells(SHARE, 10)[rng.integers(0, 10, DRAWS)]
-    steps = likely.draw(starts, starts + 10**8, rng)
+    steps = likely.draw(starts, starts + 10**14, rng)
     values = steps / likely.column.grid.per_one
     rounded = np.round(values, 2) == values
     assert rounded.mean() == pytest.approx(0.5, abs=NEAR)
@@ -282,7 +282,7 @@ def test_draws_never_leave_their_cells(measured: Any, seed: int) -> None:
     assert (steps < ends).all()
     if column.grid.exact:
         np.testing.assert_array_equal(steps, np.floor(steps))
-    single = ends - starts <= column.grid.point
+    single = column.grid.is_single(starts, ends - starts)
     np.testing.assert_array_equal(steps[single], starts[single])
     mass = likely.mass(column.starts, column.widths)
     assert (mass >= 0).all()

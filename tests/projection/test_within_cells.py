@@ -17,11 +17,18 @@ from private_gsd.measurements.column_distributions import (
     without_histograms,
 )
 from private_gsd.measurements.level_estimates import Level
+from private_gsd.measurements.summed_histograms import summed_histograms
 from private_gsd.projection.constraints import broken_rows
-from private_gsd.projection.within_cells import looks_at_numbers, redrawn, summed_histograms
+from private_gsd.projection.likely_values import LikelyValues
+from private_gsd.projection.within_cells import CellValues, looks_at_numbers, redrawn
 from private_gsd.workloads import Marginals, Workload
 from private_gsd.workloads.grids import Grid
-from private_gsd.workloads.histograms import Histograms, first_histograms, histogram_feature
+from private_gsd.workloads.histograms import (
+    Histograms,
+    first_histograms,
+    histogram_feature,
+    numeric_positions,
+)
 from private_gsd.workloads.marginals import Marginal
 
 Matrix = NDArray[np.float64]
@@ -236,3 +243,88 @@ def test_rows_of_an_empty_stretch_stand_where_the_histogram_hints() -> None:
     assert shares[starts[1:] == 2000] > 0.8
     even = np.diff(np.append(starts[1:], 100_001)) / 100_000
     assert shares @ starts[1:] < 0.2 * (even @ starts[1:])
+
+
+def fitted_by(schema: Schema, real: Matrix, *more: Workload) -> Measurements:
+    """Exact histograms of all levels, and other queries."""
+    columns = {place: Grid.of(schema.columns[place]) for place in numeric_positions(schema)}
+    levels = [grid.first_cells() for grid in columns.values()]
+    found: Measurements | None = None
+    while levels:
+        features = [
+            histogram_feature(schema, place, starts)
+            for place, starts in zip(columns, levels, strict=False)
+            if starts is not None
+        ]
+        if not features:
+            break
+        workload = Workload(schema, (Histograms(schema, features),))
+        found = measured_exactly(workload, real, found)
+        levels = [column.refined(2**12) for column in column_distributions(found).values()]
+    assert found is not None
+    for workload in more:
+        found = measured_exactly(workload, real, found)
+    return found
+
+
+def measured_exactly(
+    workload: Workload, real: Matrix, before: Measurements | None = None
+) -> Measurements:
+    groups = workload.num_groups
+    counts = count(workload, np.asfortranarray(real)).astype(float)
+    measured = Measurements(
+        workload, counts, np.ones(groups), len(real), ("",) * groups, private=False
+    )
+    return measured if before is None else before + measured
+
+
+def test_strict_conditions_on_real_numbers_keep_their_counts() -> None:
+    """The cut point of "r > x" is the next float after x, which is within a step of the grid."""
+    schema = Schema([Real("r", lower=0, upper=1e5), Categorical("c", values=["x"])])
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.gamma(2, 1e4, 3000).clip(0, 1e5), np.zeros(3000)])
+    rows[:300, 0] = 12_500
+    more = workloads.predicates(schema, ["r > 12345.678", "r <= 20000", "r > 12500", "r >= 12500"])
+    measured = fitted_by(schema, rows, more)
+    start = np.column_stack([rng.random(4000) * 1e5, np.zeros(4000)])
+    start[:500, 0] = 12_500
+    fitted = summed_histograms(measured).workload.families
+    made = redrawn(start, measured, fitted, 0)
+    np.testing.assert_array_equal(count(more, made), count(more, start))
+    assert len(np.unique(made[:, 0])) > 2000
+
+
+def test_columns_that_a_rule_makes_equal_are_drawn_together() -> None:
+    schema = Schema(
+        [Integer("a", lower=0, upper=1000), Integer("b", lower=0, upper=1000)],
+        constraints=("a = b",),
+    )
+    rng = np.random.default_rng(0)
+    values = np.where(
+        rng.random(3000) < 0.5, rng.choice([10, 40], 3000), rng.integers(0, 300, 3000)
+    )
+    measured = fitted_by(schema, np.column_stack([values, values]).astype(float))
+    start = np.repeat(rng.integers(0, 1001, (2000, 1)), 2, axis=1).astype(float)
+    made = redrawn(start, measured, summed_histograms(measured).workload.families, 0)
+    np.testing.assert_array_equal(made[:, 0], made[:, 1])
+    cells = CellValues.of(
+        LikelyValues.of(column_distributions(measured)[0], []), np.zeros(0), (0.0, 1000.0)
+    )
+    assert len(cells.starts) > 30  # the histograms are fine
+    made = redrawn(start, measured, (), 0)  # without marginals, all values are in one cell
+    np.testing.assert_array_equal(made[:, 0], made[:, 1])
+    assert (made[:, 0] > 300).mean() < 0.01
+    assert (made[:, 0] == 10).mean() == pytest.approx(0.25, abs=0.03)
+
+
+def test_rows_that_all_new_values_would_break_get_some_of_them() -> None:
+    schema = Schema([Real(name, lower=0, upper=1e6) for name in "pqt"], constraints=("p + q <= t",))
+    rng = np.random.default_rng(0)
+    parts = rng.gamma(2, 5e3, (3000, 3))
+    real = np.column_stack([parts[:, 0], parts[:, 1], parts.sum(axis=1)])
+    measured = fitted_by(schema, real)
+    start = rng.random((1000, 3)) * 1e6
+    start = start[start[:, 0] + start[:, 1] <= start[:, 2]]
+    made = redrawn(start, measured, (), 0)
+    assert not broken_rows(schema, np.ascontiguousarray(made)).any()
+    assert (made[:, :2] < 60_000).mean() > 0.97  # before, a tenth of the rows were uniform

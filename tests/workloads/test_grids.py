@@ -74,7 +74,7 @@ def test_a_cell_is_split_down_to_a_single_value(column: Numeric, data: Any) -> N
     while True:
         start = max(each for each in starts if each <= value)
         end = min((each for each in starts if each > value), default=grid.last + 1)
-        if end - start <= grid.point or levels == MOST_LEVELS:
+        if grid.is_single(np.array(start), np.array(end - start)) or levels == MOST_LEVELS:
             break
         starts = grid.split(start, end, levels - 1)
         assert starts[0] == start
@@ -133,3 +133,42 @@ def test_cut_points_of_deep_levels_can_be_told_apart(column: Numeric) -> None:
         breaks = grid.breaks(starts)
         assert list(breaks) == sorted(set(breaks))
         np.testing.assert_array_equal(grid.starts(breaks), starts)
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=repr)
+def test_even_shares_are_positive_and_add_up(column: Numeric) -> None:
+    """Also where the logarithms of the edges of a cell have the same digits."""
+    grid = Grid.of(column)
+    shares = grid.even_shares(grid.first_cells())
+    assert (shares > 0).all()
+    assert shares.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=repr)
+@given(data=st.data())
+def test_a_cell_begins_with_the_first_step_at_its_cut_point(column: Numeric, data: Any) -> None:
+    """Whatever the cut point, the next float after a step among them."""
+    grid = Grid.of(column)
+    step = data.draw(st.integers(grid.first, grid.last))
+    value = step / grid.per_one
+    cut = data.draw(st.sampled_from([value, float(np.nextafter(value, np.inf))]))
+    found = int(grid.starts((cut,))[1])
+    assert found / grid.per_one >= cut > (found - 1) / grid.per_one
+    assert found == step + (cut > value)
+
+
+def test_real_numbers_have_the_scale_of_their_values_not_of_their_bounds() -> None:
+    """A cell of a single value is a millionth of the value wide, and begins with it."""
+    grid = Grid.of(Real("x", lower=-1e9, upper=1e9))
+    for value in (-100.0, 0.25, -0.1, 70.5, 3e8):
+        starts, levels = grid.first_cells().tolist(), 1
+        while True:
+            place = round(value * grid.per_one)
+            start = max(each for each in starts if each <= place)
+            end = min((each for each in starts if each > place), default=grid.last + 1)
+            if grid.is_single(np.array(start), np.array(end - start)):
+                break
+            starts, levels = [*grid.split(start, end, levels - 1), end], levels + 1
+        assert start / grid.per_one == value
+        assert end - start <= max(1, 1e-6 * abs(start))
+        assert levels <= grid.levels

@@ -75,7 +75,8 @@ def all_levels(draw: st.DrawFn, column: Numeric) -> list[Steps]:
     while len(found) < grid.levels:
         starts = found[-1].tolist()
         ends = [*starts[1:], grid.last + 1]
-        wide = [n for n in range(len(starts)) if ends[n] - starts[n] > grid.point]
+        single = grid.is_single(np.array(starts), np.subtract(ends, starts))
+        wide = np.flatnonzero(~single).tolist()
         if not wide:
             break
         chosen = draw(st.sets(st.sampled_from(wide), min_size=1, max_size=3))

@@ -6,7 +6,6 @@ import datetime as dt
 import json
 import math
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -78,9 +77,10 @@ def divides(pattern: Pattern, column: Numeric, value: float) -> int:
             numbers = ones_and_fives(int(span.scaleb(column.decimals)))
         else:
             grid = pattern.grid
-            place = Fraction(value) * Fraction(grid.per_one)
-            step = round(place) if abs(place - round(place)) < 1e-6 else math.floor(place)
-            numbers = [10**power for power in range(10) if 2 * 10**power <= grid.last - grid.first]
+            place = value * grid.per_one
+            near = abs(place - round(place)) < 1e-6 + 4e-16 * abs(place)
+            step = round(place) if near else math.floor(place)
+            numbers = [10**power for power in range(16) if 2 * 10**power <= grid.last - grid.first]
     return max(number for number, each in enumerate(numbers) if step % each == 0)
 
 

@@ -39,11 +39,25 @@ def bin_numbers(values, breaks, null, out):  # type: ignore[no-untyped-def]
             continue
         guess = (value - low) * scale
         atom = int(guess) if 0 <= guess <= last else (last if guess > last else 0)
-        while atom <= last and breaks[atom] <= value:
-            atom += 1
-        while atom > 0 and breaks[atom - 1] > value:
-            atom -= 1
-        out[row] = atom
+        # A guess that is off by more than one is replaced by a bisection.
+        below, above = 0, last + 1
+        if atom <= last and breaks[atom] <= value:
+            below = atom + 1
+            if below <= last and breaks[below] > value:
+                above = below
+        elif atom > 0 and breaks[atom - 1] > value:
+            above = atom - 1
+            if above > 0 and breaks[above - 1] <= value:
+                below = above
+        else:
+            below = above = atom
+        while below < above:
+            middle = (below + above) // 2
+            if breaks[middle] <= value:
+                below = middle + 1
+            else:
+                above = middle
+        out[row] = below
 
 
 @kernel

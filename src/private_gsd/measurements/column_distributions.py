@@ -83,6 +83,11 @@ class ColumnDistribution:
         return np.diff(self.starts, append=self.grid.last + 1)
 
     @property
+    def is_single(self) -> NDArray[np.bool_]:
+        """Whether each cell holds a single value."""
+        return self.grid.is_single(self.starts, self.widths)
+
+    @property
     def shares(self) -> Vector:
         """The estimated share of the records in each cell; nulls are left out."""
         counts = self._counts[:-1] if self.nullable else self._counts
@@ -103,7 +108,7 @@ class ColumnDistribution:
         if number >= self.grid.levels:
             return None
         worth = WORTH[min(number - 1, len(WORTH) - 1)] * self.levels[-1].variance ** 0.5
-        split = (self.shares * self.n_records > worth) & (self.widths > self.grid.point)
+        split = (self.shares * self.n_records > worth) & ~self.is_single
         if not split.any():
             return None
         starts = self.starts.tolist()
@@ -129,9 +134,9 @@ class ColumnDistribution:
             least: The least share of the records that a cell should have.
         """
         least = max(least, 1 / most)
-        shares, widths = self.shares, self.widths
+        shares = self.shares
         # A single value with half of what a cell should have stands alone.
-        alone = (widths <= self.grid.point) & (shares >= least / 2)
+        alone = self.is_single & (shares >= least / 2)
         found = [int(self.starts[0])]
         held = 0.0
         for place, start in enumerate(self.starts.tolist()):

@@ -18,6 +18,7 @@ from private_gsd.errors import MeasurementError, WorkloadError
 from private_gsd.measurements.derived_statistics import Statistic, check_derivable, derive
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.measurements.public_counts import check_counts, require_possible, whole_counts
+from private_gsd.measurements.summed_histograms import summed_histograms
 from private_gsd.schema import Numeric
 from private_gsd.sql.expressions import columns_of_truth
 from private_gsd.sql.parsing import parse_predicate
@@ -203,14 +204,17 @@ class KnowledgeOf:
 
 
 def joined(schema: Schema, external: Sequence[Measurements]) -> Measurements | None:
-    """External measurements as one object; each must have the columns of the schema."""
+    """External measurements as one object; each must have the columns of the schema.
+
+    Histograms become marginals of coarse cells: within cells, those of the run itself decide.
+    """
     total: Measurements | None = None
     for each in external:
         if each.workload.schema.columns != schema.columns:
             raise MeasurementError(
                 "external measurements must be about the columns of the schema, all of them"
             )
-        same = replace(each, workload=replace(each.workload, schema=schema))
+        same = summed_histograms(replace(each, workload=replace(each.workload, schema=schema)))
         if total is not None:
             same = resized(same, total.n_records)
             same = replace(same, neighbours=total.neighbours)

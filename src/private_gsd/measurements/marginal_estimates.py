@@ -72,7 +72,8 @@ class ColumnEstimate:
         at = float(self.edges[place] + share * self.widths[place])
         if self.step:
             at = min(math.ceil(at), self.edges[place + 1])
-        share = (at - self.edges[place]) / self.widths[place]
+        width = self.widths[place]  # 0 where all values of a segment are the upper bound
+        share = (at - self.edges[place]) / width if width else 0.0
         weights = np.where(np.arange(len(self.counts)) < place, 1.0, 0.0)
         weights[place] = share
         return at, weights

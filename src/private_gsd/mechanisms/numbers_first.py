@@ -262,11 +262,10 @@ class NumbersFirst(Mechanism):
         schema = inner.workload.schema
         found = {}
         for place, column in column_distributions(measured).items():
-            starts = column.cut_points(CELLS[-1], least)
-            levels = [column.joined(starts, number) for number in CELLS[:-1]]
-            found[place] = tuple(
-                histogram_feature(schema, place, each) for each in (*levels, starts)
-            )
+            levels = [column.cut_points(CELLS[-1], least)]
+            for number in CELLS[-2::-1]:  # the cells of each are those of the next, joined
+                levels.insert(0, column.joined(levels[0], number))
+            found[place] = tuple(histogram_feature(schema, place, each) for each in levels)
         return found
 
 

@@ -31,6 +31,9 @@ CLEAR = 3.0
 CANDIDATES = 12
 # The number of even values from which the shares of weekdays and months are estimated.
 SAMPLE = 50_000
+# The least share of records that even values give to a class, to divide by: no number has more
+# than 10^18 steps.
+LEAST_SHARE = 1e-18
 # How often a value is drawn again that is rounder than its class.
 RETRIES = 8
 
@@ -67,8 +70,11 @@ class LikelyValues:
         """The roundness of values and the weights of its classes, if some differ."""
         for each in self.measured:
             if each.pattern.kind == "round":
-                numbers = multiples(each.pattern, self.column.starts, self.column.widths)
-                weights = self._weights(each, numbers / self.column.widths[:, None])
+                starts, widths = self.column.starts, self.column.widths
+                # All rows of a cell of a single value have its class.
+                held = np.where(self.column.is_single, 1, widths)
+                shares = multiples(each.pattern, starts, held) / held[:, None]
+                weights = self._weights(each, shares)
                 return None if (weights == 1).all() else (each.pattern, weights)
         return None
 
@@ -101,11 +107,11 @@ class LikelyValues:
             shares: For each cell of the column and each class, the share of even values.
         """
         counts = self.column.shares * self.column.n_records
-        single = self.column.widths <= self.column.grid.point
+        single = self.column.is_single
         fixed, even = counts[single] @ shares[single], counts[~single] @ shares[~single]
         found = measured.counts - fixed
         clear = np.abs(found - even) > CLEAR * measured.scale
-        weights = np.maximum(found, 0) / np.maximum(even, 1e-9 * self.column.n_records)
+        weights = np.maximum(found, 0) / np.maximum(even, LEAST_SHARE * self.column.n_records)
         return np.where(clear, weights, 1.0)
 
     @classmethod
@@ -142,7 +148,7 @@ class LikelyValues:
         found = self._one(starts, ends, rng)
         if not self._days:
             return found
-        rows = np.flatnonzero(ends - starts > self.column.grid.point)
+        rows = np.flatnonzero(~self.column.grid.is_single(starts, ends - starts))
         candidates = np.column_stack(
             [self._one(starts[rows], ends[rows], rng) for _ in range(CANDIDATES)]
         )
@@ -163,7 +169,7 @@ class LikelyValues:
         if self.column.grid.exact:
             inside = np.floor(inside)
         else:
-            inside[widths <= self.column.grid.point] = 0.0
+            inside[self.column.grid.is_single(starts, widths)] = 0.0
         found = starts + inside
         if self._round is None or not len(starts):
             return np.asarray(found)
@@ -174,10 +180,9 @@ class LikelyValues:
         levels = rng.random(len(starts)) * below[:, -1]
         classes = np.minimum((below <= levels[:, None]).sum(axis=1), pattern.num_classes - 1)
         divisors = np.array(pattern.divisors)
+        several = ~self.column.grid.is_single(starts, widths)
         for number in range(1 if not self.column.grid.exact else 0, pattern.num_classes):
-            rows = np.flatnonzero(
-                (classes == number) & (widths > self.column.grid.point) & (below[:, -1] > 0)
-            )
+            rows = np.flatnonzero((classes == number) & several & (below[:, -1] > 0))
             if len(rows):
                 step = int(divisors[number])
                 over = int(divisors[number + 1]) if number + 1 < len(divisors) else 0

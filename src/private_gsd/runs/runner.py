@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from private_gsd.measurements.summed_histograms import summed_histograms
 from private_gsd.mechanisms.base import Task, plan_run
 from private_gsd.mechanisms.defaults import check_projector
 from private_gsd.mechanisms.forecast import require_memory
 from private_gsd.mechanisms.precompilation import precompile
 from private_gsd.privacy.noise import InsecureSeededNoise, SecureNoise
 from private_gsd.projection.constraints import first_table
-from private_gsd.projection.within_cells import looks_at_numbers, redrawn, summed_histograms
+from private_gsd.projection.within_cells import looks_at_numbers, redrawn
 from private_gsd.runs.executor import COUNTING_STREAM, Executor
 from private_gsd.system.progress import Progress, ignore
 

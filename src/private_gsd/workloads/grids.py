@@ -28,20 +28,21 @@ if TYPE_CHECKING:
     Steps = NDArray[np.int64]
 
 # A real number without decimals is treated as if it had so many that its span has this many steps.
-SPAN_STEPS = 10**9
-# Cells of at most so many of these steps hold one value: the round number that they begin with.
-POINT_STEPS = 100
+SPAN_STEPS = 10**15
+# Real numbers that differ by no more than this fraction are told apart by no cell: a cell that is
+# not wider holds one value, the round number that it begins with.
+SAME = 1e-6
 # The largest step, and the largest number of decimals, that floats can tell from the next.
 LARGEST_STEP = 2**51
 MOST_DECIMALS = 300
 # The largest number of cells that a cell is split into, at each level; the last one repeats.
-BRANCHES = (10, 10, 20, 50, 100)
+BRANCHES = (10, 10, 20, 50, 100, 1000)
 # The number of cells of equal width that moments, and numbers far from 0, begin with.
 FIRST_CELLS = 20
 # Numbers whose upper bound is less than so many times their lower bound are far from 0.
 FAR_FROM_ZERO = 10
 # The largest number of levels of a histogram.
-MOST_LEVELS = 7
+MOST_LEVELS = 9
 
 # The steps of a day, by the unit of a resolution. Months and years have none.
 _PER_DAY = {"D": 1, "h": 24, "m": 1440}
@@ -94,10 +95,16 @@ class Grid:
         )
         return cls(first, last, per_one, exact, unit, near and not unit)
 
-    @property
-    def point(self) -> int:
-        """The largest number of steps of a cell that holds a single value."""
-        return 1 if self.exact else POINT_STEPS
+    def is_single(self, starts: Steps, widths: Steps) -> NDArray[np.bool_]:
+        """Whether cells hold a single value each, the one that they begin with.
+
+        Args:
+            starts: The first step of each cell.
+            widths: The number of steps of each cell.
+        """
+        if self.exact:
+            return np.asarray(widths <= 1)
+        return np.asarray(widths <= np.maximum(1, SAME * np.abs(starts)))
 
     @property
     def per_day(self) -> int:
@@ -110,13 +117,12 @@ class Grid:
 
     def starts(self, breaks: tuple[float, ...]) -> Steps:
         """The first step of each cell, from the cut points."""
-        return np.array([self.first, *(self._step(cut) for cut in breaks)], dtype=np.int64)
-
-    def _step(self, value: float) -> int:
-        """The first step at or after a value, but for rounding."""
-        place = value * self.per_one
-        near = round(place)
-        return near if abs(place - near) < 1e-6 + 4e-16 * abs(place) else math.ceil(place)
+        cuts = np.array(breaks, dtype=np.float64)
+        # The first step at or after each cut; the product may be rounded.
+        steps = np.ceil(cuts * self.per_one).astype(np.int64)
+        steps -= (steps - 1) / self.per_one >= cuts
+        steps += steps / self.per_one < cuts
+        return np.append(np.int64(self.first), steps)
 
     def first_cells(self) -> Steps:
         """The first step of each cell of the first level."""
@@ -136,10 +142,12 @@ class Grid:
         Args:
             starts: The first step of each cell.
         """
-        edges = np.append(starts, self.last + 1).astype(np.float64)
+        edges = np.append(starts, self.last + 1)
+        shares = np.diff(edges).astype(np.float64)
         if self.magnitudes:
-            edges = np.sign(edges) * np.log1p(np.abs(edges))
-        return np.asarray(np.diff(edges) / (edges[-1] - edges[0]))
+            # The differences of log(1 + |edge|), to all digits; no cell has 0 inside.
+            shares = np.log1p(shares / (1 + np.minimum(np.abs(edges[1:]), np.abs(edges[:-1]))))
+        return np.asarray(shares / shares.sum())
 
     def split(self, start: int, end: int, level: int) -> list[int]:
         """The first steps of the cells that a cell is split into.
@@ -156,10 +164,13 @@ class Grid:
     def levels(self) -> int:
         """The largest number of levels that a histogram on this grid may have."""
         starts = self.first_cells()
-        widest = int(np.diff(starts, append=self.last + 1).max())
+        widths = np.diff(starts, append=self.last + 1)
+        # Parts of a cell may begin anywhere in it; nearest to 0, they are split the longest.
+        nearest = np.minimum(np.abs(starts), np.abs(starts + widths - 1))
         found = 1
-        while widest > self.point and found < MOST_LEVELS:
-            widest = self._width(widest / BRANCHES[min(found - 1, len(BRANCHES) - 1)])
+        while not self.is_single(nearest, widths).all() and found < MOST_LEVELS:
+            branches = BRANCHES[min(found - 1, len(BRANCHES) - 1)]
+            widths = np.array([self._width(width / branches) for width in widths.tolist()])
             found += 1
         return found
 

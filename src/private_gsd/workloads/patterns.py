@@ -106,7 +106,7 @@ class Pattern:
         steps = values[known] * self.grid.per_one
         # A value on the grid is a step but for rounding; other values are in the step below.
         near = np.rint(steps)
-        on_grid = self.grid.exact | (np.abs(steps - near) < 1e-6)
+        on_grid = self.grid.exact | (np.abs(steps - near) < 1e-6 + 4e-16 * np.abs(steps))
         found[known] = self.classes(np.where(on_grid, near, np.floor(steps)).astype(np.int64))
         return found
 
