@@ -171,7 +171,23 @@ def test_cut_points_have_about_the_same_mass_and_spikes_stand_alone() -> None:
     assert 3 <= len(coarse) <= 4
     assert np.isin(coarse, starts).all()
     np.testing.assert_allclose(found.shares_between(coarse).sum(), shares.sum())
-    assert 0 < found.scale_of(coarse) < 20 * len(found.levels) ** 0.5 * 20
+
+
+def test_the_scale_of_coarser_cells_is_that_of_their_least_squares() -> None:
+    """Over many draws of the noise of two levels, within a third."""
+    grid = Grid.of(Integer("x", lower=0, upper=999))
+    first = np.array([0, 100, 500])
+    second = np.array([0, 20, 40, 60, 80, 100, 200, 300, 400, 500])
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(400):
+        levels = tuple(
+            Level(starts, 1e6 + rng.normal(0, 30, len(starts)), 900.0) for starts in (first, second)
+        )
+        found.append(combined(levels)[0][0])
+        column = ColumnDistribution(0, grid, nullable=False, levels=levels, n_records=10**7)
+    spread = np.std(found, axis=0).mean()
+    assert column.scale_of(first) == pytest.approx(spread, rel=1 / 3)
 
 
 @given(seed=st.integers(0, 10**6), most=st.integers(1, 20), spikes=st.integers(0, 40))
@@ -251,8 +267,8 @@ def test_distributions_are_read_from_measurements_of_several_families() -> None:
     assert rest is not None
     assert rest.workload.num_groups == groups - len(found) - 1
     np.testing.assert_array_equal(rest.counts, count(rest.workload, matrix))
-    only = measured.select(np.arange(len(list(SCHEMA)) - len(found), groups)[: len(found)])
-    assert without_histograms(only) is None or only.workload.num_groups > 0
+    fine = np.concatenate([np.full(len(f.group_sizes), f.fine) for f in workload.families])
+    assert without_histograms(measured.select(np.flatnonzero(fine))) is None
 
 
 def test_an_empty_column_is_all_null() -> None:

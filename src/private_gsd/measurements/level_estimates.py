@@ -120,13 +120,14 @@ def _coarsest(
     cells = len(even)  # all but null
     null = np.arange(len(mean)) >= cells
     noise = variance[:cells] ** 0.5
-    divisions = [
-        stretches(mean[:cells] + by * noise, variance[:cells], even) for by in (0.0, *raised)
-    ]
-    if not raised:
-        divisions = [_division(mean, variance, even, total)]
+    if raised:
+        parts_of = [
+            stretches(mean[:cells] + by * noise, variance[:cells], even) for by in (0.0, *raised)
+        ]
+    else:
+        parts_of = [_division(mean, variance, even, total)]
     estimates, costs = [np.zeros(len(mean))], [np.inf]
-    for parts in divisions:
+    for parts in parts_of:
         found, kept = np.where(null, np.clip(mean, 0.0, total), 0.0), null.copy()
         for begin, end in parts:
             mine = slice(begin, end)
@@ -135,8 +136,6 @@ def _coarsest(
             kept[mine] = True
         if not kept.any():
             continue
-        # What the sum lacks is shared out as noise is.
-        found[kept] += (total - found[kept].sum()) * variance[kept] / variance[kept].sum()
         found = _nearest(found, kept, total)
         estimates.append(found)
         costs.append(float(((found - mean) ** 2 / variance).sum()) + FAR * max(len(parts), 1))
@@ -151,19 +150,13 @@ def _division(mean: Vector, variance: Vector, even: Vector, total: float) -> lis
     cells = len(even)
     parts = stretches(mean[:cells], variance[:cells], even)
     some = cells == len(mean) or mean[cells] < total - 2 * variance[cells] ** 0.5
-    price = FAR
-    while some and not parts and price > 0.1:  # the rows without null must be somewhere
-        price /= 2
-        parts = stretches(mean[:cells], variance[:cells], even, price)
-    if some and not parts:
+    if some and not parts:  # the rows without null must be somewhere
         best = int(mean[:cells].argmax())
         parts = [(best, best + 1)]
     return parts
 
 
-def stretches(
-    mean: Vector, variance: Vector, even: Vector, price: float = FAR
-) -> list[tuple[int, int]]:
+def stretches(mean: Vector, variance: Vector, even: Vector) -> list[tuple[int, int]]:
     """The stretches of cells that have mass, as pairs of the first cell and the one after the last.
 
     The cells are divided into stretches, each empty or with mass in proportion to even shares. The
@@ -178,7 +171,6 @@ def stretches(
         mean: The noisy count of each cell.
         variance: The variance of each count.
         even: The even share of each cell.
-        price: The price of a stretch.
     """
     number = len(mean)
     terms = np.stack([mean**2, mean * even, even**2]) / variance
@@ -197,9 +189,9 @@ def stretches(
         if residual[0] <= empty[end]:
             empty[end], last = residual[0], (0, False)
         before_empty.append(last)
-        after_empty, after_massive = empty[:end] + price, massive[:end] + price
+        after_empty, after_massive = empty[:end] + FAR, massive[:end] + FAR
         # A single cell may stand before or after others with mass.
-        after_massive[-1] += min(BESIDE - price, 0.0)
+        after_massive[-1] += BESIDE - FAR
         options = np.minimum(after_empty, after_massive) + residual - explained
         begin = int(options.argmin())
         massive[end] = options[begin]
@@ -259,10 +251,19 @@ def _shrunk(mean: Vector, variance: Vector, even: Vector, total: float) -> Vecto
 def _nearest(values: Vector, kept: NDArray[np.bool_], total: float) -> Vector:
     """The nearest numbers that are not negative and have a given sum; 0 where not kept."""
     found = np.zeros(len(values))
-    if total <= 0 or not kept.any():
-        return found
-    ordered = np.sort(values[kept])[::-1]
-    excess = (np.cumsum(ordered) - total) / np.arange(1, len(ordered) + 1)
-    last = np.flatnonzero(ordered > excess)[-1]
-    found[kept] = np.maximum(values[kept] - excess[last], 0.0)
+    if total > 0 and kept.any():
+        found[kept] = total * on_simplex(values[kept] / total)
     return found
+
+
+def on_simplex(numbers: Vector) -> Vector:
+    """The nearest probabilities: one number is subtracted from all, and no one is below 0.
+
+    >>> on_simplex(np.array([0.8, 0.4, -0.1])).round(3).tolist()
+    [0.7, 0.3, 0.0]
+    """
+    falling = np.sort(numbers)[::-1]
+    excess = (np.cumsum(falling) - 1) / np.arange(1, len(falling) + 1)
+    kept = int(np.flatnonzero(falling > excess)[-1])
+    probabilities: Vector = np.maximum(numbers - excess[kept], 0.0)
+    return np.asarray(probabilities / probabilities.sum())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from private_gsd.measurements.level_estimates import on_simplex
 from private_gsd.projection.atoms import Atoms
 from private_gsd.workloads.layout import marginal_tables
 
@@ -84,19 +85,6 @@ def quotas(shares: Shares, rows: int) -> NDArray[np.int64]:
     left = rows - int(numbers.sum())
     numbers[np.argsort(numbers - exact, kind="stable")[:left]] += 1
     return numbers
-
-
-def on_simplex(numbers: Shares) -> Shares:
-    """The nearest probabilities: one number is subtracted from all, and no one is below 0.
-
-    >>> on_simplex(np.array([0.8, 0.4, -0.1])).round(3).tolist()
-    [0.7, 0.3, 0.0]
-    """
-    falling = np.sort(numbers)[::-1]
-    excess = (np.cumsum(falling) - 1) / np.arange(1, len(falling) + 1)
-    kept = int(np.flatnonzero(falling > excess)[-1])
-    probabilities: Shares = np.maximum(numbers - excess[kept], 0.0)
-    return np.asarray(probabilities / probabilities.sum())
 
 
 def _feature_answers(measured: Measurements) -> dict[Feature, tuple[Shares, float]]:
