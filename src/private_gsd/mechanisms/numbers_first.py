@@ -60,7 +60,7 @@ STREAMS = 2**30
 
 @dataclass(frozen=True)
 class NumbersFirst(Mechanism):
-    """Measures numeric columns finely, cuts marginals where the data is, and goes on.
+    """Measures numeric columns finely, and cuts the marginals that another mechanism measures.
 
     Attributes:
         then: The mechanism that measures the marginals.

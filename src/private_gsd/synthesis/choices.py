@@ -160,9 +160,9 @@ class Parameters:
     def mechanism_for(self, target: Workload) -> Mechanism:
         """The user's mechanism, or the choice for a target workload.
 
-        Where the target workload is the program's choice, fine histograms of numbers come first.
-        Who asks for one-shot gets one-shot. Derived statistics with conditions on numbers need the
-        cut points of the target workload.
+        Where the target workload is the program's choice, fine histograms of numbers come first,
+        unless the user named the one-shot mechanism. Derived statistics with conditions on numbers
+        need the cut points of the target workload.
         """
         mechanism = self.mechanism or choose_mechanism(target)
         stated = self.workload is not None or isinstance(self.mechanism, OneShot)
