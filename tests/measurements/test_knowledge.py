@@ -169,6 +169,7 @@ def test_external_measurements_of_a_default_release() -> None:
     )
     first = Synthesizer(schema, 3.0, rows=500).fit(table, insecure_noise_seed=1)
     measured = first.release_.measurements()
+    assert measured is not None
     assert any(family.fine for family in measured.workload.families)
     for projector in ("gsd", "pgm"):
         knowledge = Knowledge(external_measurements=[measured])

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from private_gsd import Categorical, Integer, Real, Schema, workloads
 from private_gsd.counting.exact import count
+from private_gsd.measurements.level_estimates import on_simplex
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.projection.atoms import Atoms
 from private_gsd.projection.domain import columns_of, random_table
 from private_gsd.projection.single_columns import (
     column_shares,
     independent_table,
-    on_simplex,
     quotas,
 )
 from private_gsd.workloads import Workload

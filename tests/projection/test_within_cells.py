@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from private_gsd import Categorical, Integer, Measurements, Real, Schema, workloads
 from private_gsd.counting.exact import count
+from private_gsd.errors import expect_type
 from private_gsd.measurements.column_distributions import (
     ColumnDistribution,
     column_distributions,
@@ -21,6 +22,7 @@ from private_gsd.measurements.summed_histograms import summed_histograms
 from private_gsd.projection.constraints import broken_rows
 from private_gsd.projection.likely_values import LikelyValues
 from private_gsd.projection.within_cells import CellValues, looks_at_numbers, redrawn
+from private_gsd.schema import Numeric
 from private_gsd.workloads import Marginals, Workload
 from private_gsd.workloads.grids import Grid
 from private_gsd.workloads.histograms import (
@@ -247,8 +249,11 @@ def test_rows_of_an_empty_stretch_stand_where_the_histogram_hints() -> None:
 
 def fitted_by(schema: Schema, real: Matrix, *more: Workload) -> Measurements:
     """Exact histograms of all levels, and other queries."""
-    columns = {place: Grid.of(schema.columns[place]) for place in numeric_positions(schema)}
-    levels = [grid.first_cells() for grid in columns.values()]
+    columns = {
+        place: Grid.of(expect_type(Numeric, schema.columns[place]))
+        for place in numeric_positions(schema)
+    }
+    levels: list[NDArray[np.int64] | None] = [grid.first_cells() for grid in columns.values()]
     found: Measurements | None = None
     while levels:
         features = [
