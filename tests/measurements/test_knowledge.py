@@ -180,4 +180,4 @@ def test_external_measurements_of_a_default_release() -> None:
         found = made.fit(table, insecure_noise_seed=2).sample().to_pandas()
         assert found.b.mean() == pytest.approx(rows.mean(), rel=0.15)
         assert found.b.isna().mean() == pytest.approx(0.1, abs=0.02)
-        assert found.a.max() <= 60
+        assert (found.a > 60).mean() < 0.06

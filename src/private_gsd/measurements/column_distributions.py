@@ -34,10 +34,6 @@ if TYPE_CHECKING:
 # How many standard deviations of one level's noise a cell must hold to be worth splitting, by
 # level; the last one repeats.
 WORTH = (2.0, 2.0, 3.0, 4.0)
-# By how many standard deviations counts are raised to find cells with mass (``level_estimates``),
-# where all values are of about the same size. Magnitudes are not raised: a wrong cell far from all
-# others would change the mean.
-RAISED = (0.5, 1.0, 2.0, 10.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +63,7 @@ class ColumnDistribution:
         first = self.levels[0].starts
         even = self.grid.even_shares(first[:-1] if self.nullable else first)
         ends = self.grid.last + 1 + self.nullable
-        raised = () if self.grid.magnitudes else RAISED
-        total = float(self.n_records)
-        return estimated_counts(self.levels, even, ends, total, self.prior, raised)
+        return estimated_counts(self.levels, even, ends, float(self.n_records), self.prior)
 
     @property
     def starts(self) -> Steps:

@@ -2,8 +2,7 @@
 
 All levels are combined by weighted least squares on the tree of cells. Then, from the top down:
 
-- The coarsest cells are divided into stretches (see ``stretches``). A stretch that noise explains
-  is empty; the cells of another are shrunk towards even shares.
+- The coarsest cells are divided into stretches that are empty or have mass (see ``stretches``).
 - The cells of a split cell share its mass. A cell that stands out from its even share is a spike,
   and keeps its own estimate. The others are shrunk towards even shares. Even shares are those of
   the widths, or of how likely the values are (see ``projection.likely_values``).
@@ -18,6 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from private_gsd.measurements.stretches import stretch_means
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -27,10 +28,9 @@ if TYPE_CHECKING:
     Steps = NDArray[np.int64]
     Prior = Callable[[Steps, Steps], Vector]
 
-# What one more stretch must explain, in squared standard deviations of noise: any stretch, and
-# one of a single cell beside another stretch with mass.
-FAR = 16.0
-BESIDE = 6.0
+# The least probability that a coarsest cell has mass, as a fraction of the largest of any cell;
+# others are empty. Few rows far from all others would change the mean.
+LEAST_PROBABILITY = 0.2
 # How many standard deviations above its even share makes a cell a spike.
 SPIKE = 3.0
 
@@ -55,7 +55,6 @@ def estimated_counts(
     end: int,
     total: float,
     prior: Prior | None = None,
-    raised: Sequence[float] = (),
 ) -> Vector:
     """The estimated counts of the cells of the finest level; none is negative.
 
@@ -66,11 +65,9 @@ def estimated_counts(
         end: The step after the last cell.
         total: The sum of all counts.
         prior: See ``ColumnDistribution``.
-        raised: By how many standard deviations all counts are raised, in turn, to find more cells
-            with mass.
     """
     means, variances, parents = combined(levels)
-    counts = _coarsest(means[0], variances[0], even, total, raised)
+    counts = _coarsest(means[0], variances[0], even, total)
     for mean, variance, parent, level in zip(
         means[1:], variances[1:], parents, levels[1:], strict=True
     ):
@@ -108,108 +105,18 @@ def combined(
     return means, variances, parents
 
 
-def _coarsest(
-    mean: Vector, variance: Vector, even: Vector, total: float, raised: Sequence[float]
-) -> Vector:
-    """The counts of the coarsest cells, without stretches that noise explains.
-
-    Divisions into stretches are also found with all counts raised by multiples of the noise, so
-    that more and more cells have mass. The estimate is the mean over all divisions, weighted by how
-    well they explain the counts.
-    """
+def _coarsest(mean: Vector, variance: Vector, even: Vector, total: float) -> Vector:
+    """The counts of the coarsest cells, without those that noise explains."""
     cells = len(even)  # all but null
-    null = np.arange(len(mean)) >= cells
-    noise = variance[:cells] ** 0.5
-    if raised:
-        parts_of = [
-            stretches(mean[:cells] + by * noise, variance[:cells], even) for by in (0.0, *raised)
-        ]
-    else:
-        parts_of = [_division(mean, variance, even, total)]
-    estimates, costs = [np.zeros(len(mean))], [np.inf]
-    for parts in parts_of:
-        found, kept = np.where(null, np.clip(mean, 0.0, total), 0.0), null.copy()
-        for begin, end in parts:
-            mine = slice(begin, end)
-            held = _fitted(mean[mine], variance[mine], even[mine]) * float(even[mine].sum())
-            found[mine] = _shrunk(mean[mine], variance[mine], even[mine], held)
-            kept[mine] = True
-        if not kept.any():
-            continue
-        found = _nearest(found, kept, total)
-        estimates.append(found)
-        costs.append(float(((found - mean) ** 2 / variance).sum()) + FAR * max(len(parts), 1))
-    if len(costs) == 1:
-        return estimates[0]
-    weights = np.exp((min(costs) - np.array(costs)) / 2)
-    return np.asarray(np.average(estimates, axis=0, weights=weights))
-
-
-def _division(mean: Vector, variance: Vector, even: Vector, total: float) -> list[tuple[int, int]]:
-    """The stretches that have mass; at least one where not all rows are null."""
-    cells = len(even)
-    parts = stretches(mean[:cells], variance[:cells], even)
-    some = cells == len(mean) or mean[cells] < total - 2 * variance[cells] ** 0.5
-    if some and not parts:  # the rows without null must be somewhere
-        best = int(mean[:cells].argmax())
-        parts = [(best, best + 1)]
-    return parts
-
-
-def stretches(mean: Vector, variance: Vector, even: Vector) -> list[tuple[int, int]]:
-    """The stretches of cells that have mass, as pairs of the first cell and the one after the last.
-
-    The cells are divided into stretches, each empty or with mass in proportion to even shares. The
-    division has the least sum of squared residuals over variances and of a price for each stretch
-    with mass, which is lower for a single cell beside mass. It is found by dynamic programming.
-
-    >>> counts = np.array([3.0, 40, 52, 45, 2, -4, 6, 1])
-    >>> stretches(counts, np.full(8, 100.0), np.ones(8))
-    [(1, 4)]
-
-    Args:
-        mean: The noisy count of each cell.
-        variance: The variance of each count.
-        even: The even share of each cell.
-    """
-    number = len(mean)
-    terms = np.stack([mean**2, mean * even, even**2]) / variance
-    # For each end: the least costs where the last stretch is empty, and where it has mass; and
-    # where that stretch begins, and whether the one before it has mass.
-    empty, massive = np.zeros(number + 1), np.full(number + 1, np.inf)
-    before_empty: list[tuple[int, bool]] = [(0, False)]
-    before_massive: list[tuple[int, bool]] = [(0, False)]
-    for end in range(1, number + 1):
-        # The sums of the cells from each begin to this end, the short ones without cancellation.
-        residual, along, scale = np.cumsum(terms[:, end - 1 :: -1], axis=1)[:, ::-1]
-        explained = np.maximum(along, 0.0) ** 2 / np.maximum(scale, 1e-300)
-        options = massive[:end] + residual
-        begin = int(options.argmin())
-        empty[end], last = options[begin], (begin, True)
-        if residual[0] <= empty[end]:
-            empty[end], last = residual[0], (0, False)
-        before_empty.append(last)
-        after_empty, after_massive = empty[:end] + FAR, massive[:end] + FAR
-        # A single cell may stand before or after others with mass.
-        after_massive[-1] += BESIDE - FAR
-        options = np.minimum(after_empty, after_massive) + residual - explained
-        begin = int(options.argmin())
-        massive[end] = options[begin]
-        before_massive.append((begin, bool(after_massive[begin] < after_empty[begin])))
-    found: list[tuple[int, int]] = []
-    end, has_mass = number, bool(massive[number] < empty[number])
-    while end > 0:
-        begin, before = (before_massive if has_mass else before_empty)[end]
-        if has_mass:
-            found.append((begin, end))
-        end, has_mass = begin, before
-    return found[::-1]
-
-
-def _fitted(mean: Vector, variance: Vector, even: Vector) -> float:
-    """The multiple of even shares that is nearest to noisy counts."""
-    scale = float((even**2 / variance).sum())
-    return float((mean * even / variance).sum()) / scale if scale > 0 else 0.0
+    # The sum of all counts is known.
+    mean = mean + (total - mean.sum()) * variance / variance.sum()
+    found = np.clip(mean, 0.0, total)
+    expected, probability = stretch_means(mean[:cells], variance[:cells], even)
+    likely = probability >= LEAST_PROBABILITY * probability.max()
+    found[:cells] = np.where(likely, expected, 0.0)
+    if not found.any():
+        found[int(mean.argmax())] = total
+    return _nearest(found, found > 0, total)
 
 
 def _divided(mean: Vector, variance: Vector, even: Vector, total: float) -> Vector:
