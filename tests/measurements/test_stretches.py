@@ -103,3 +103,12 @@ def test_large_counts_do_not_overflow() -> None:
     counts = np.array([1e9, 0.0, 3.0, 4e8])
     expected, _ = stretch_means(counts, np.full(4, 0.5), np.ones(4))
     assert expected == pytest.approx([1e9, 0, 3, 4e8], abs=0.5)
+
+
+def test_rounding_makes_no_probability_larger_than_1() -> None:
+    rng = np.random.default_rng(2)
+    for size in 10.0 ** np.arange(6, 13):
+        counts = np.where(rng.random(30) < 0.5, size * rng.random(30), 0.0)
+        expected, likely = stretch_means(counts, np.full(30, 0.5), rng.random(30))
+        assert likely.max() <= 1 + 1e-12
+        np.testing.assert_allclose(expected, counts, atol=1e-6 * size)

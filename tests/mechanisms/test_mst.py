@@ -16,7 +16,7 @@ from private_gsd import (
 )
 from private_gsd import workloads as asked
 from private_gsd.counting.comparison import query_errors
-from private_gsd.errors import WorkloadError
+from private_gsd.errors import MeasurementError, WorkloadError
 from private_gsd.mechanisms.candidates import scopes_of
 from private_gsd.mechanisms.mst import independent_shares, nearest_probabilities
 from private_gsd.privacy.budget import RhoBudget
@@ -114,3 +114,12 @@ def test_independent_shares_are_products() -> None:
     found = shares[pairs.offsets[both] : pairs.offsets[both + 1]]
     sex, marital = (shares[pairs.offsets[g] : pairs.offsets[g + 1]] for g in (0, 2))
     np.testing.assert_allclose(found, np.outer(sex, marital).ravel())
+
+
+def test_a_resumed_run_that_finds_other_cut_points_says_so() -> None:
+    """Another version may cut numbers elsewhere, from the same histograms."""
+    pairs = MST().candidates(workload_of(CENSUS, ["categorical:2", "tree:2:3"]))
+    singles = MST().candidates(workload_of(CENSUS, ["categorical:2", "tree:2:2"])).select(range(3))
+    measured = Measurements(singles, np.ones(singles.size), np.ones(3), 100, ("",) * 3, False)
+    with pytest.raises(MeasurementError, match=r"other cut points.*version of private-gsd"):
+        independent_shares(pairs, measured)

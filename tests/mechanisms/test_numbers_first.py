@@ -270,6 +270,19 @@ def test_no_level_has_more_cells_than_a_run_can_hold(monkeypatch: pytest.MonkeyP
     assert max(f.size for each in measured.workload.families for f in each.histograms) > 40
 
 
+def test_all_levels_fit_into_a_workload_beside_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measured_cells() -> int:
+        watched = WatchedNumbers(NumbersFirst(), "replace-one", limited=False)
+        return measured_in(watched).workload.size
+
+    without = measured_cells()
+    planned = NumbersFirst().candidates(TARGET).size
+    assert planned + 100 < without
+    for limit in (planned, planned + 100, without - 1):
+        monkeypatch.setattr("private_gsd.mechanisms.numbers_first.CELL_LIMIT", limit)
+        assert measured_cells() <= limit
+
+
 @pytest.mark.parametrize("projector", ["pgm", "rap", "rap++", "gem"])
 def test_every_projector_takes_the_defaults(projector: str) -> None:
     """Histograms and patterns are no queries of a projector."""
@@ -308,6 +321,7 @@ def test_defaults_measure_numbers_first_unless_one_shot_is_asked() -> None:
     for chosen, name in (
         ({}, "numbers-first"),
         ({"mechanism": "adaptive"}, "numbers-first"),
+        ({"mechanism": "layered"}, "numbers-first"),
         ({"mechanism": "one-shot"}, "one-shot"),
         ({"workload": "tree:2"}, "one-shot"),
     ):

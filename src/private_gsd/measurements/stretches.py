@@ -63,7 +63,8 @@ def stretch_means(mean: Vector, variance: Vector, even: Vector) -> tuple[Vector,
         before_empty[begin] = _log_sum(stretch) - FAR
     before = np.logaddexp(after_empty[:-1, None] - FAR, after_mass[:-1, None] - beside)
     everything = np.logaddexp(after_empty[-1], after_mass[-1])
-    weights = np.exp(before + massive + before_mass - everything)
+    # Rounding may take the logarithm of a probability above 0.
+    weights = np.exp(np.minimum(before + massive + before_mass - everything, 0.0))
     return _covering(weights * multiples) * even, _covering(weights)
 
 

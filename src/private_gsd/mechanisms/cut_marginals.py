@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Container, Mapping, Set
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,12 @@ from private_gsd.workloads import Marginals, Workload
 from private_gsd.workloads.features import Feature, is_tree_level
 from private_gsd.workloads.grids import Grid
 from private_gsd.workloads.histograms import histogram_feature, numeric_positions
+from private_gsd.workloads.layout import marginal_tables
 from private_gsd.workloads.marginals import Marginal
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from private_gsd.schema import Schema
 
 # The largest numbers of cells of a numeric column in marginals.
@@ -66,7 +70,10 @@ def _cut_marginal(
 
 
 def without_single_numbers(workload: Workload) -> Workload | None:
-    """A workload without the marginals of one numeric column, of which histograms say more."""
+    """A workload without the marginals of one numeric column, of which histograms say more.
+
+    Histograms and patterns of another run are left out too.
+    """
     numeric = set(numeric_positions(workload.schema))
     even = _even_features(workload)
     chosen: list[bool] = []
@@ -79,7 +86,7 @@ def without_single_numbers(workload: Workload) -> Workload | None:
                 for each in family.marginals
             ]
         else:
-            chosen += [True] * len(family.group_sizes)
+            chosen += [not family.fine] * len(family.group_sizes)
     return workload.select(np.flatnonzero(chosen)) if any(chosen) else None
 
 
@@ -115,10 +122,51 @@ def _all_in(marginal: Marginal, numeric: Container[int], even: Set[Feature]) -> 
 def even_cells(schema: Schema, place: int) -> tuple[Feature, ...]:
     """Features with cells of equal width: what marginals have before a column is measured."""
     grid = Grid.of(expect_type(Numeric, schema.columns[place]))
+    return tuple(histogram_feature(schema, place, _even_starts(grid, number)) for number in CELLS)
+
+
+def _even_starts(grid: Grid, number: int) -> NDArray[np.int64]:
+    """The first step of each of some cells of equal width."""
+    cells = np.arange(number, dtype=np.float64) / number
     span = grid.last + 1 - grid.first
-    found = []
-    for number in CELLS:
-        cells = np.arange(number, dtype=np.float64) / number
-        starts = grid.first + np.floor(cells * span).astype(np.int64)
-        found.append(histogram_feature(schema, place, np.unique(starts)))
-    return tuple(found)
+    return np.unique(grid.first + np.floor(cells * span).astype(np.int64))
+
+
+def most_atoms(workload: Workload, other: Workload | None) -> Workload:
+    """A workload whose even cells are replaced by cells with as many atoms as any measured ones.
+
+    Where a cut point is also one of a range that the user has named, or of other queries, it makes
+    no atom. Here none of them is, where the grid of the column has room.
+
+    Args:
+        workload: The workload, with even cells.
+        other: Other queries that are fitted with it.
+    """
+    schema, even = workload.schema, _even_features(workload)
+    named: dict[int, set[float]] = {place: set() for place in numeric_positions(schema)}
+    tables = [
+        *marginal_tables(workload),
+        *([] if other is None else marginal_tables(other)),
+    ]
+    for feature in {feature for table in tables for feature in table.features} - even:
+        if feature.position in named:
+            named[feature.position].update(feature.breaks)
+    return cut(workload, {place: _cells_apart(schema, place, named[place]) for place in named})
+
+
+def _cells_apart(schema: Schema, place: int, breaks: Set[float]) -> tuple[Feature, ...]:
+    """Features of a column with about even cells, and no cut point that is among some others."""
+    grid = Grid.of(expect_type(Numeric, schema.columns[place]))
+    taken = {grid.first, *grid.starts(tuple(sorted(breaks))).tolist()}
+    starts = [grid.first]
+    for start in _even_starts(grid, CELLS[-1])[1:].tolist():
+        steps = itertools.chain(range(start, grid.last + 1), range(start, grid.first, -1))
+        apart = next((step for step in steps if step not in taken), None)
+        if apart is not None:
+            starts.append(apart)
+            taken.add(apart)
+    finest = np.array(sorted(starts), dtype=np.int64)
+    # The cells of each feature are those of the next, joined.
+    return tuple(
+        histogram_feature(schema, place, finest[:: CELLS[-1] // number]) for number in CELLS
+    )

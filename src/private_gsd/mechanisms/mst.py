@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from private_gsd.errors import MeasurementError, WorkloadError
+from private_gsd.measurements.level_estimates import on_simplex
 from private_gsd.mechanisms.base import Plan
 from private_gsd.mechanisms.candidates import all_pairs, largest_tree, scopes_of, single_columns
 from private_gsd.mechanisms.columns_first import COLUMNS, ColumnsFirst, equal_noise
@@ -178,6 +179,11 @@ def independent_shares(workload: Workload, measured: Measurements) -> NDArray[np
         for table in group.tables:
             product = np.ones(1)
             for feature in table:
+                if feature not in noisy:  # cut points that this run has found anew, when resumed
+                    raise MeasurementError(
+                        "the columns of this run were measured with other cut points than are "
+                        "found now; resume it with the version of private-gsd that began it"
+                    )
                 product = np.multiply.outer(product, noisy[feature])
             found.append(product.ravel())
     return np.minimum(np.concatenate(found), 1.0)
@@ -193,8 +199,4 @@ def nearest_probabilities(shares: NDArray[np.float64], *, exhaustive: bool) -> N
     clipped = np.maximum(shares, 0.0)
     if not exhaustive and clipped.sum() <= 1:
         return clipped
-    ordered = np.sort(shares)[::-1]
-    excess = (np.cumsum(ordered) - 1) / np.arange(1, len(shares) + 1)
-    last = np.flatnonzero(ordered > excess)[-1]
-    probabilities: NDArray[np.float64] = np.maximum(shares - excess[last], 0.0)
-    return probabilities
+    return on_simplex(shares)

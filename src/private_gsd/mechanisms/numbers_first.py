@@ -22,11 +22,17 @@ from private_gsd.errors import BudgetError, expect_type
 from private_gsd.measurements.column_distributions import column_distributions, without_histograms
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.mechanisms.base import Mechanism, Plan, noise_scales
-from private_gsd.mechanisms.cut_marginals import CELLS, cut, even_cells, without_single_numbers
+from private_gsd.mechanisms.cut_marginals import (
+    CELLS,
+    cut,
+    even_cells,
+    most_atoms,
+    without_single_numbers,
+)
 from private_gsd.mechanisms.one_shot import OneShot
 from private_gsd.mechanisms.steps import Measure, Select, measure, project
 from private_gsd.schema import Numeric
-from private_gsd.workloads import Family, Marginals, Workload
+from private_gsd.workloads import CELL_LIMIT, Family, Marginals, Workload
 from private_gsd.workloads.checks import fraction
 from private_gsd.workloads.features import Feature
 from private_gsd.workloads.grids import MOST_LEVELS, Grid
@@ -176,14 +182,17 @@ class NumbersFirst(Mechanism):
         """Refuse what the other mechanism refuses."""
         _, rest = _parts(workload)
         if rest is not None:
-            self.then.check(projector, rest, external)
+            self.then.check(projector, most_atoms(rest, external), external)
 
     def needs_feasibility_checks(
         self, projector: Projector, workload: Workload, external: Workload | None = None
     ) -> bool:
         """Where the other mechanism needs them."""
         _, rest = _parts(workload)
-        return rest is not None and self.then.needs_feasibility_checks(projector, rest, external)
+        if rest is None:
+            return False
+        rest = most_atoms(rest, external)
+        return self.then.needs_feasibility_checks(projector, rest, external)
 
     def family_combinations(self, few: Workload) -> Iterator[Workload]:
         """The combinations of the other mechanism; histograms are summed to marginals."""
@@ -212,8 +221,7 @@ class NumbersFirst(Mechanism):
         """Measure level by level; returns the measurements, and what is left of the budget."""
         schema, each = task.workload.schema, self._units(task)
         left = task.budget.units - each * columns
-        # As many cells as all levels may have; public, so that no run ends halfway.
-        most = min(MOST_CELLS_OF_LEVEL, MOST_CELLS // len(numeric_positions(schema)))
+        most = _most_cells(task.workload)
         measured = yield from measure(
             "numbers: level 1", range(columns), [each] * columns, stream=STREAMS
         )
@@ -273,6 +281,21 @@ def num_levels(schema: Schema) -> int:
     """The largest number of histograms and patterns of all numeric columns together."""
     columns = [expect_type(Numeric, schema.columns[place]) for place in numeric_positions(schema)]
     return sum(Grid.of(column).levels for column in columns) + len(patterns_of(schema))
+
+
+def _most_cells(workload: Workload) -> int:
+    """The largest number of cells of a level of one column; public, so that no run ends halfway.
+
+    All levels together fit into a workload beside the candidate queries.
+
+    Args:
+        workload: The candidate queries.
+    """
+    columns = len(numeric_positions(workload.schema))
+    # All levels, and the finest cells once more; each histogram may have a cell of null.
+    histograms = num_levels(workload.schema) + columns
+    room = (CELL_LIMIT - workload.size) // histograms - 1
+    return min(MOST_CELLS_OF_LEVEL, MOST_CELLS // columns, room)
 
 
 def _first_families(schema: Schema) -> tuple[Family, ...]:

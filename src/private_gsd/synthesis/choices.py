@@ -165,7 +165,7 @@ class Parameters:
         need the cut points of the target workload.
         """
         mechanism = self.mechanism or choose_mechanism(target)
-        stated = self.workload is not None or isinstance(self.mechanism, OneShot)
+        stated = self.workload is not None or type(self.mechanism) is OneShot
         if stated or self.knowledge.cuts_numbers:
             return mechanism
         return numbers_first(mechanism, target)
