@@ -91,7 +91,8 @@ def numbers_first(mechanism: Mechanism, target: Workload) -> Mechanism:
     discrete = sum(isinstance(column, Discrete) for column in schema)
     if discrete == len(schema) or isinstance(mechanism, NumbersFirst):
         return mechanism
-    if discrete and all(len(scope) == 1 for scope in scopes_of(target)):
+    alone = all(len(scope) == 1 for scope in scopes_of(target))
+    if discrete and alone and not mechanism.needs_single_columns:
         levels = num_levels(schema)
         return NumbersFirst(mechanism, levels / (levels + 2 * discrete))
     return NumbersFirst(mechanism)

@@ -12,12 +12,14 @@ from private_gsd.data.sources import open_source
 from private_gsd.errors import (
     BudgetError,
     LedgerError,
+    MeasurementError,
     ProjectionError,
     SchemaError,
     SourceError,
     WorkloadError,
 )
 from private_gsd.measurements.knowledge import Knowledge
+from private_gsd.mechanisms.cut_marginals import without_cuts
 from private_gsd.mechanisms.defaults import (
     check_projector,
     choose_mechanism,
@@ -26,6 +28,7 @@ from private_gsd.mechanisms.defaults import (
     numbers_first,
 )
 from private_gsd.mechanisms.forecast import Forecast, require_memory
+from private_gsd.mechanisms.numbers_first import NumbersFirst
 from private_gsd.mechanisms.one_shot import OneShot
 from private_gsd.mechanisms.registry import check_conversion, conversion_of, mechanism_of
 from private_gsd.privacy.budget import Budget, RhoBudget
@@ -151,11 +154,27 @@ class Parameters:
         dump_workload(target)  # what cannot be saved is found now
         mechanism = self.mechanism_for(target)
         candidates = mechanism.candidates(target)
-        self.knowledge.check(mechanism.always_measured(candidates))
+        certain = mechanism.always_measured(candidates)
+        self.knowledge.check(certain)
+        if isinstance(mechanism, NumbersFirst):
+            self._check_cuts(certain)
         external = self.knowledge.external_workload
         fitted = mechanism.projected(candidates)
         self.projector.check(fitted if external is None else fitted + external)
         return target
+
+    def _check_cuts(self, certain: Workload) -> None:
+        """Refuse derived statistics with conditions whose cut points may not be measured."""
+        places = self.knowledge.cut_numbers
+        try:
+            self.knowledge.check(without_cuts(certain, places))
+        except MeasurementError as error:
+            names = ", ".join(self.schema.names[place] for place in sorted(places))
+            raise WorkloadError(
+                f"a derived statistic has a condition on {names}, and numbers-first cuts columns "
+                "where the data is; name the ranges of the condition in the workload, or use "
+                "another mechanism, such as 'one-shot'"
+            ) from error
 
     def mechanism_for(self, target: Workload) -> Mechanism:
         """The user's mechanism, or the choice for a target workload.
@@ -166,7 +185,7 @@ class Parameters:
         """
         mechanism = self.mechanism or choose_mechanism(target)
         stated = self.workload is not None or type(self.mechanism) is OneShot
-        if stated or self.knowledge.cuts_numbers:
+        if stated or self.knowledge.cut_numbers:
             return mechanism
         return numbers_first(mechanism, target)
 
