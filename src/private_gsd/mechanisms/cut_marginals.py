@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.errors import expect_type
+from private_gsd.errors import MeasurementError, WorkloadError, expect_type
 from private_gsd.schema import Numeric
 from private_gsd.workloads import Marginals, Workload
 from private_gsd.workloads.features import Feature, is_tree_level
@@ -20,6 +20,7 @@ from private_gsd.workloads.marginals import Marginal
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from private_gsd.measurements.knowledge import KnowledgeOf
     from private_gsd.schema import Schema
 
 # The largest numbers of cells of a numeric column in marginals.
@@ -153,6 +154,25 @@ def without_cuts(workload: Workload, places: Container[int]) -> Workload:
         if place in places
     }
     return cut(workload, {place: each * len(CELLS) for place, each in whole.items()})
+
+
+def check_conditions(knowledge: KnowledgeOf, certain: Workload) -> None:
+    """Refuse derived statistics with conditions whose cut points may not be measured.
+
+    Args:
+        knowledge: What is known beside the measurements.
+        certain: The candidate queries that are measured in any case, with even cells.
+    """
+    places = knowledge.cut_numbers
+    try:
+        knowledge.check(without_cuts(certain, places))
+    except MeasurementError as error:
+        names = ", ".join(certain.schema.names[place] for place in sorted(places))
+        raise WorkloadError(
+            f"a derived statistic has a condition on {names}, and numbers-first cuts columns where "
+            "the data is; name the ranges of the condition in the workload, or use another "
+            "mechanism, such as 'one-shot'"
+        ) from error
 
 
 def most_atoms(workload: Workload, other: Workload | None) -> Workload:

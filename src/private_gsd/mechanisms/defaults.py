@@ -15,6 +15,7 @@ import numpy as np
 from private_gsd.errors import WorkloadError
 from private_gsd.mechanisms.base import Task, noise_scales
 from private_gsd.mechanisms.candidates import scopes_of
+from private_gsd.mechanisms.cut_marginals import check_conditions
 from private_gsd.mechanisms.numbers_first import NumbersFirst, num_fine, num_levels
 from private_gsd.mechanisms.one_shot import Layered, OneShot
 from private_gsd.schema import Discrete
@@ -23,6 +24,7 @@ from private_gsd.workloads.specs import default_specs, workload_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from private_gsd.measurements.knowledge import KnowledgeOf
     from private_gsd.mechanisms.base import Mechanism
     from private_gsd.privacy.budget import RhoBudget
     from private_gsd.projection import Projector
@@ -144,6 +146,20 @@ def check_projector(
             "them out"
         )
     mechanism.check(projector, workload, external)
+
+
+def check_knowledge(knowledge: KnowledgeOf, mechanism: Mechanism, candidates: Workload) -> None:
+    """Refuse derived statistics that may not follow from what is measured.
+
+    Args:
+        knowledge: What is known beside the measurements.
+        mechanism: The mechanism that selects of the candidate queries.
+        candidates: The candidate queries.
+    """
+    certain = mechanism.always_measured(candidates)
+    knowledge.check(certain)
+    if isinstance(mechanism, NumbersFirst):
+        check_conditions(knowledge, certain)
 
 
 def noise_share(target: Workload, budget: RhoBudget, n_records: int) -> float:

@@ -12,15 +12,14 @@ from private_gsd.data.sources import open_source
 from private_gsd.errors import (
     BudgetError,
     LedgerError,
-    MeasurementError,
     ProjectionError,
     SchemaError,
     SourceError,
     WorkloadError,
 )
 from private_gsd.measurements.knowledge import Knowledge
-from private_gsd.mechanisms.cut_marginals import without_cuts
 from private_gsd.mechanisms.defaults import (
+    check_knowledge,
     check_projector,
     choose_mechanism,
     choose_rows,
@@ -28,7 +27,6 @@ from private_gsd.mechanisms.defaults import (
     numbers_first,
 )
 from private_gsd.mechanisms.forecast import Forecast, require_memory
-from private_gsd.mechanisms.numbers_first import NumbersFirst
 from private_gsd.mechanisms.one_shot import OneShot
 from private_gsd.mechanisms.registry import check_conversion, conversion_of, mechanism_of
 from private_gsd.privacy.budget import Budget, RhoBudget
@@ -154,27 +152,11 @@ class Parameters:
         dump_workload(target)  # what cannot be saved is found now
         mechanism = self.mechanism_for(target)
         candidates = mechanism.candidates(target)
-        certain = mechanism.always_measured(candidates)
-        self.knowledge.check(certain)
-        if isinstance(mechanism, NumbersFirst):
-            self._check_cuts(certain)
+        check_knowledge(self.knowledge, mechanism, candidates)
         external = self.knowledge.external_workload
         fitted = mechanism.projected(candidates)
         self.projector.check(fitted if external is None else fitted + external)
         return target
-
-    def _check_cuts(self, certain: Workload) -> None:
-        """Refuse derived statistics with conditions whose cut points may not be measured."""
-        places = self.knowledge.cut_numbers
-        try:
-            self.knowledge.check(without_cuts(certain, places))
-        except MeasurementError as error:
-            names = ", ".join(self.schema.names[place] for place in sorted(places))
-            raise WorkloadError(
-                f"a derived statistic has a condition on {names}, and numbers-first cuts columns "
-                "where the data is; name the ranges of the condition in the workload, or use "
-                "another mechanism, such as 'one-shot'"
-            ) from error
 
     def mechanism_for(self, target: Workload) -> Mechanism:
         """The user's mechanism, or the choice for a target workload.
