@@ -151,9 +151,8 @@ class Parameters:
             raise WorkloadError("the workload is of another schema than the synthesizer")
         dump_workload(target)  # what cannot be saved is found now
         mechanism = self.mechanism_for(target)
-        candidates = mechanism.candidates(target)
+        candidates, external = mechanism.candidates(target), self.knowledge.external_workload
         check_knowledge(self.knowledge, mechanism, candidates)
-        external = self.knowledge.external_workload
         fitted = mechanism.projected(candidates)
         self.projector.check(fitted if external is None else fitted + external)
         return target
