@@ -22,6 +22,8 @@ from private_gsd.measurements.level_estimates import Level
 from private_gsd.projection.likely_values import (
     LikelyValues,
     MeasuredPattern,
+    expected,
+    fitted_weights,
     multiples,
     patterns_by_column,
 )
@@ -363,3 +365,49 @@ def test_patterns_are_found_among_measurements() -> None:
     assert week.counts.tolist() == list(range(begin, begin + 7))
     assert month.counts.tolist() == list(range(begin + 7, begin + 19))
     assert [each.scale for each in (round_, week, month)] == [3.0, 4.0, 5.0]
+
+
+@given(seed=st.integers(0, 10**6), cells=st.integers(1, 8), classes=st.integers(2, 6))
+def test_weights_give_the_counts_that_were_measured(seed: int, cells: int, classes: int) -> None:
+    """Where every cell has values of every class, for any groups of classes."""
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.ones(classes), cells) * 0.9 + 0.1 / classes
+    counts = rng.uniform(1, 1000, cells)
+    groups = np.sort(rng.integers(0, 3, classes))
+    groups = np.unique(groups, return_inverse=True)[1]
+    found = rng.dirichlet(np.ones(classes)) * counts.sum()
+    weights = fitted_weights(counts, shares, found, groups)
+    targets = np.bincount(groups, found)
+    made = np.bincount(groups, expected(counts, shares, weights))
+    np.testing.assert_allclose(made, targets, rtol=1e-3, atol=1e-3 * counts.sum())
+    assert (counts / counts.sum()) @ (shares @ weights) == pytest.approx(1)
+    for each in range(groups[-1] + 1):
+        assert len(set(weights[groups == each].tolist())) == 1
+
+
+def test_rounder_numbers_are_as_likely_unless_the_counts_say_otherwise() -> None:
+    """Multiples of 1,000 are frequent; of 50,000 there are too few to be told from noise."""
+    pattern = pattern_of(PAY, "round")
+    column = distribution(PAY, even_cells(PAY, 20))
+    shares = {pattern.divisors.index(1000): 0.8, pattern.divisors.index(10_000): 0.1, 0: 0.1}
+    likely = LikelyValues.of(column, [measured_as(pattern, shares, scale=3000.0)])
+    mass = likely.mass(np.array([40_000, 50_000, 41_000]), np.array([1, 1, 1]))
+    assert mass[1] == pytest.approx(mass[0])
+    assert mass[1] > 100 * likely.mass(np.array([50_001]), np.array([1]))[0]
+    clear = {pattern.divisors.index(1000): 0.4, pattern.divisors.index(50_000): 0.5, 0: 0.1}
+    likely = LikelyValues.of(column, [measured_as(pattern, clear, scale=300.0)])
+    mass = likely.mass(np.array([40_000, 50_000]), np.array([1, 1]))
+    assert mass[1] > 10 * mass[0]
+
+
+def test_shares_of_round_numbers_do_not_depend_on_the_cells() -> None:
+    """Also of cells of any width, of which few have a round number inside."""
+    pattern = pattern_of(PAY, "round")
+    rng = np.random.default_rng(2)
+    starts = np.unique(np.append(0, rng.integers(1, 100_000, 60)))
+    wanted = {pattern.divisors.index(1000): 0.4, pattern.divisors.index(100): 0.3, 0: 0.3}
+    likely = LikelyValues.of(distribution(PAY, starts), [measured_as(pattern, wanted)])
+    found = shares_of(pattern, drawn_from(likely)[1])
+    thousands = found[pattern.divisors.index(1000) :].sum()
+    assert thousands == pytest.approx(0.4, abs=NEAR)
+    assert found[0] == pytest.approx(0.3, abs=NEAR)

@@ -262,7 +262,7 @@ def fitted_weights(
     together = shares @ np.equal(groups[:, None], np.arange(number)).astype(np.float64)
     weights = np.ones(number)
     # Where no value in a cell with rows is of a group, noise made its count.
-    possible = counts @ together > LEAST_COUNT * counts.sum()
+    possible = counts @ together > LEAST_SHARE * counts.sum()
     targets = np.where(possible, np.maximum(np.bincount(groups, found), 0.0), 0.0)
     if number == 1 or not targets.any():
         return np.ones(len(groups))
