@@ -12,7 +12,6 @@ All of this is computed from measurements, and so it costs no privacy.
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -161,7 +160,9 @@ def _coarsest(
     found[first : last + 1] = expected[first : last + 1]
     if not found.any():
         found[int(mean.argmax())] = total
-    return _nearest(found, found > 0, total)
+    kept = np.flatnonzero(found > 0)
+    found[kept] = total * on_simplex(found[kept] / total)
+    return found
 
 
 def _divided(
@@ -177,37 +178,28 @@ def _divided(
         above: The count of each cell above.
     """
     number = len(above)
-    found = (
-        mean
-        + ((above - np.bincount(parent, mean)) / np.bincount(parent, variance))[parent] * variance
-    )
+    lacking = (above - np.bincount(parent, mean)) / np.bincount(parent, variance)
+    found = mean + lacking[parent] * variance
     # Where no part is likely, all are alike.
     likely = np.where(np.bincount(parent, likely)[parent] > 0, likely, 1.0)
     shares = likely / np.bincount(parent, likely)[parent]
-    counts = np.zeros(len(mean))
-    base = np.zeros(len(mean))
-    rest = above.copy()
+    several = (np.bincount(parent) > 1) & (above > 0)
+    spikes, rest = np.zeros(len(mean), dtype=np.bool_), above.copy()
     edges = np.searchsorted(parent, np.arange(number + 1))
-    for cell, (first, last) in enumerate(itertools.pairwise(edges)):
-        mine = slice(first, last)
-        if last - first == 1 or above[cell] <= 0:
-            base[mine] = above[cell] * shares[mine]
-            continue
-        spikes, rest[cell] = _spikes(found[mine], variance[mine], shares[mine], above[cell])
-        counts[mine] = np.where(spikes, np.maximum(found[mine], 0.0), 0.0)
-        others = np.where(spikes, 0.0, shares[mine])
-        base[mine] = rest[cell] * others / max(others.sum(), 1e-12)
-    kept = shrinkage(found - base, variance, base, parent)
-    found = base + kept * (found - base)
-    for cell, (first, last) in enumerate(itertools.pairwise(edges)):
-        mine = slice(first, last)
-        if base[mine].any():
-            counts[mine] += _nearest(found[mine], base[mine] > 0, rest[cell])
-        if counts[mine].any():
-            counts[mine] *= above[cell] / counts[mine].sum()
-        elif last > first:
-            counts[mine] = above[cell] * shares[mine]
-    return counts
+    high = found - above[parent] * shares > SPIKE * np.sqrt(variance)
+    for cell in np.flatnonzero(several & (np.bincount(parent, high) > 0)).tolist():
+        mine = slice(edges[cell], edges[cell + 1])
+        spikes[mine], rest[cell] = _spikes(found[mine], variance[mine], shares[mine], above[cell])
+    counts = np.where(spikes, np.maximum(found, 0.0), 0.0)
+    others = np.where(spikes | ~several[parent], 0.0, shares)
+    base = rest[parent] * others / np.maximum(np.bincount(parent, others)[parent], 1e-12)
+    found = base + shrinkage(found - base, variance, base, parent) * (found - base)
+    kept = np.flatnonzero(base > 0)
+    counts[kept] = _nearest(found[kept], parent[kept], rest)
+    totals = np.bincount(parent, counts)
+    found = np.where((totals > 0) & several, above / np.where(totals > 0, totals, 1.0), 0.0)
+    # Cells that were not split keep their mass, and so do those of which nothing was found.
+    return np.where(found[parent] > 0, counts * found[parent], above[parent] * shares)
 
 
 def _spikes(
@@ -266,11 +258,23 @@ def shrinkage(excess: Vector, variance: Vector, base: Vector, parent: NDArray[np
     return kept
 
 
-def _nearest(values: Vector, kept: NDArray[np.bool_], total: float) -> Vector:
-    """The nearest numbers that are not negative and have a given sum; 0 where not kept."""
-    found = np.zeros(len(values))
-    if total > 0 and kept.any():
-        found[kept] = total * on_simplex(values[kept] / total)
+def _nearest(values: Vector, parent: NDArray[np.int64], totals: Vector) -> Vector:
+    """The nearest numbers that are not negative and have given sums, those of each cell above.
+
+    Args:
+        values: The numbers.
+        parent: The number of the cell above that each number is part of, in rising order.
+        totals: The sum of the parts of each cell above.
+    """
+    order = np.lexsort((-values, parent))
+    falling, owners = values[order], parent[order]
+    firsts = np.searchsorted(owners, np.arange(len(totals) + 1))
+    sums = np.append(0.0, np.cumsum(falling))
+    ranks = np.arange(len(values)) - firsts[owners]
+    excess = (sums[1:] - sums[firsts[owners]] - totals[owners]) / (ranks + 1)
+    number = np.bincount(owners, falling > excess, minlength=len(totals)).astype(np.int64)
+    last = np.clip(firsts[:-1] + number - 1, 0, max(len(values) - 1, 0))
+    found: Vector = np.maximum(values - excess[last][parent], 0.0) if len(values) else values
     return found
 
 

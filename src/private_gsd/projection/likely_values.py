@@ -34,9 +34,10 @@ SAMPLE = 50_000
 # The least share of records that even values give to a class, to divide by: no number has more
 # than 10^18 steps.
 LEAST_SHARE = 1e-18
-# The number of steps of iterative proportional fitting, the least count to divide by, and the
-# largest factor of a step.
+# The largest number of steps of iterative proportional fitting, and the factors at which it ends.
 ROUNDS = 50
+CLOSE = 1e-3
+# The least count to divide by, and the largest factor of a step.
 LEAST_COUNT = 1e-9
 LARGEST_RATIO = 100.0
 # How often a value is drawn again that is rounder than its class.
@@ -270,6 +271,8 @@ def fitted_weights(
         ratios = targets / np.maximum(expected(counts, together, weights), LEAST_COUNT)
         weights *= np.minimum(ratios, LARGEST_RATIO)
         weights /= counts @ (together @ weights) / counts.sum()
+        if (np.abs(ratios - 1)[targets > 0] < CLOSE).all():
+            break
     return np.asarray(weights[groups])
 
 
