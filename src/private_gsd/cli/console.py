@@ -87,9 +87,10 @@ def write_text(path: Path, text: str, *, force: bool) -> None:
     if path.exists() and not force:
         raise GsdError(f"{path}: exists already; choose another name, or add --force to replace it")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text, encoding="utf-8", newline="\n")
 
 
 def silence_stdout() -> None:
     """Redirect standard output to nothing, so that a closed pipe gives no error at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with Path(os.devnull).open("wb") as nothing:
+        os.dup2(nothing.fileno(), sys.stdout.fileno())
