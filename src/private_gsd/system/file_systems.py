@@ -162,7 +162,7 @@ def is_within(path: Path, folder: Path) -> bool:
 
 def mount_points() -> set[Path]:
     """All mount points; none where files are not mounted."""
-    lines = []
+    lines: list[bytes] = []
     if sys.platform == "linux":
         lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
     # The fifth field; spaces, tabs, line ends and backslashes in it are written in octal.

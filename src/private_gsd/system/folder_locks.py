@@ -54,7 +54,8 @@ def locked_file(file: Path) -> Iterator[None]:
     """
     with closing(_opened(file)) as connection:
         try:
-            # Nothing is written to the file, and so SQLite makes no journal.
+            # Without a journal beside it: nothing is ever written to the file.
+            connection.execute("PRAGMA journal_mode = MEMORY")
             connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
