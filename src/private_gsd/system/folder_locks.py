@@ -57,7 +57,7 @@ def locked_file(file: Path) -> Iterator[None]:
             # Without a journal beside it: nothing is ever written to the file.
             connection.execute("PRAGMA journal_mode = MEMORY")
             connection.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
+        except sqlite3.Error as error:
             if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
                 raise BlockingIOError(f"{file}: is locked") from None
             raise OSError(None, str(error), str(file)) from None
@@ -71,5 +71,5 @@ def locked_file(file: Path) -> Iterator[None]:
 def _opened(file: Path) -> sqlite3.Connection:
     try:
         return sqlite3.connect(file, timeout=0, isolation_level=None, check_same_thread=False)
-    except sqlite3.OperationalError as error:
+    except sqlite3.Error as error:
         raise OSError(None, str(error), str(file)) from None
