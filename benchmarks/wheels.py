@@ -2,8 +2,8 @@
 
     python -m benchmarks.wheels
 
-Asks the package index for the newest release of each dependency in ``pyproject.toml`` that has a wheel
-for a system, and prints a table. A version is named where it is not the newest of all.
+Asks the package index for the newest release of each dependency in ``pyproject.toml`` that has a
+wheel for a system, and prints a table. A version is named where it is not the newest of all.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Take away what only some systems have, and refuse what Windows refuses.
 
-A test copies this file to a folder as ``sitecustomize.py``, and every Python that has this folder in
-its path runs it before anything else, also those that it starts itself.
+A test copies this file to a folder as ``sitecustomize.py``, and every Python that has this folder
+in its path runs it before anything else, also those that it starts itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SIGNALS = ("SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM")
 class Missing(importlib.abc.MetaPathFinder):
     """Finds no module that Windows lacks."""
 
-    def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> None:
+    def find_spec(self, name: str, *_: Sequence[str] | object) -> None:
         if name in MODULES:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
@@ -60,19 +60,19 @@ def refuse_like_windows() -> None:
 
     def is_open(path: Any) -> bool:
         try:
-            about = os.stat(path)
+            about = Path(path).stat()
         except OSError:
             return False
-        for number in os.listdir("/proc/self/fd"):
+        for descriptor in list(Path("/proc/self/fd").iterdir()):
             try:
-                if os.path.samestat(os.fstat(int(number)), about):
+                if os.path.samestat(os.fstat(int(descriptor.name)), about):
                     return True
             except OSError:
                 continue
         return False
 
     def open_file(path: Any, *arguments: Any, **options: Any) -> Any:
-        if not options.get("dir_fd") and os.path.isdir(path):
+        if not options.get("dir_fd") and Path(path).is_dir():
             raise denied(path)
         return real["open"](path, *arguments, **options)
 

@@ -1,4 +1,4 @@
-"""The product on a system that lacks what Windows and macOS lack, as far as that can be done here."""
+"""The product on a system that lacks what Windows lacks, as far as that can be done here."""
 
 from __future__ import annotations
 

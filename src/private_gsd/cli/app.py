@@ -97,7 +97,7 @@ def main() -> None:
     """Run the command line; users' mistakes give a message and an exit code, not a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # for terminals that lack some characters
+            stream.reconfigure(errors="private_gsd.spell")  # what its encoding lacks
     try:
         app()
     except GsdError as error:
