@@ -61,9 +61,12 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 WORKERS = ("large", "engines", "evaluation", "baselines")
 # Where a worker of xdist writes which test goes where: the scheduler knows tests by name alone.
 ASSIGNMENT = pytest.StashKey[Path]()
+# Programs that are for Linux and macOS alone.
+UNIX = ("benchmarks_/test_endurance.py", "kernels/cache_worker.py")
+collect_ignore = list(UNIX) if sys.platform == "win32" else []
 # What a test needs that Windows does not have; workers are killed, and limit files.
 NOT_ON_WINDOWS = re.compile(
-    r"SIG(KILL|HUP|INT)|os\.kill|chmod|mkfifo|symlink_to|/proc/|/dev/|resource|fcntl|fork|_worker"
+    r"SIG(KILL|HUP|INT)|os\.kill|chmod|mkfifo|symlink_to|/proc/|/dev/|resource|fcntl|fork|openpty|_worker"
 )
 
 
