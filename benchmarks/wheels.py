@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.tags import Tag
 from packaging.utils import (
     InvalidSdistFilename,
     InvalidWheelFilename,
@@ -31,7 +32,6 @@ from packaging.utils import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from packaging.tags import Tag
     from packaging.version import Version
 
 INDEX = "https://pypi.org/pypi"
@@ -45,8 +45,10 @@ SYSTEMS = {
     "Windows, x86": ("win32", r"any|win_amd64"),
 }
 # Those of the package itself come first; tools for development are not looked up.
-EXTRAS = ("", "pandas", "polars", "yaml", "accounting", "spark", "postgres", "sweeps")
-EXTRAS += ("evaluation", "baselines")
+EXTRAS = (
+    *("", "pandas", "polars", "yaml", "accounting", "spark", "postgres", "sweeps"),
+    *("evaluation", "baselines"),
+)
 # Compiled parts of Numba and JAX, which are packages of their own.
 PARTS = {"llvmlite": ("llvmlite>=0.44", ""), "jaxlib": ("jaxlib>=0.10.2", "baselines")}
 
@@ -141,26 +143,16 @@ def _parsed(files: Sequence[dict[str, Any]]) -> Iterator[File]:
     for each in files:
         if each.get("yanked"):
             continue
-        name = each["filename"]
-        python = SpecifierSet(each.get("requires_python") or "")
-        if name.endswith(".whl"):
-            try:
+        name, tags = each["filename"], frozenset[Tag]()
+        try:
+            if name.endswith(".whl"):
                 _, version, _, tags = parse_wheel_filename(name)
-            except InvalidWheelFilename:
-                continue
-        elif name.endswith(".tar.gz"):
-            version, tags = _source_version(name), frozenset()
-        else:
+            else:
+                _, version = parse_sdist_filename(name)
+        except (InvalidWheelFilename, InvalidSdistFilename):
             continue
-        if version is not None and not version.is_prerelease:
-            yield File(version, tags, python)
-
-
-def _source_version(name: str) -> Version | None:
-    try:
-        return parse_sdist_filename(name)[1]
-    except InvalidSdistFilename:
-        return None
+        if not version.is_prerelease:
+            yield File(version, tags, SpecifierSet(each.get("requires_python") or ""))
 
 
 if __name__ == "__main__":

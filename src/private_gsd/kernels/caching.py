@@ -98,7 +98,8 @@ class KernelCache(NullCache):
     def _file(self, key: tuple[Any, ...]) -> str:
         """A file name for a signature and a processor; a later entry replaces an earlier one."""
         number = hashlib.sha256(repr(key).encode()).hexdigest()[:24]
-        return f"{self._name}-{number}.{sys.implementation.cache_tag}.kernel"
+        name = self._name.replace("<", "").replace(">", "")  # which Windows forbids
+        return f"{name}-{number}.{sys.implementation.cache_tag}.kernel"
 
     def _folders(self) -> Iterator[Path]:
         """The folders of the entries."""
