@@ -120,9 +120,9 @@ class RunFolder(Release):
         """Nobody else works on this release meanwhile, or two runs would draw under one charge."""
         with self._writing():
             durable_files.make_folder(self.folder)
-        with ExitStack() as held:
+        with ExitStack() as lock:
             try:
-                held.enter_context(folder_locks.locked(self.folder))
+                lock.enter_context(folder_locks.locked(self.folder))
             except BlockingIOError:
                 raise ReleaseError(f"{self.folder}: another process is working on it") from None
             except OSError as error:

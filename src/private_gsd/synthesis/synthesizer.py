@@ -387,8 +387,7 @@ def _free_folder(release: str | Path | None, ledger: str | Path | None) -> Path 
         raise ReleaseError(f"release must be a path, not {release!r:.80}")
     if release is None:
         return None
-    folder = Path(release)
-    Release(folder).check_free()
+    Release(folder := Path(release)).check_free()
     if isinstance(ledger, str | Path) and is_within(Path(ledger), folder):
         raise LedgerError(
             f"{ledger}: is in the release, and would be published with it; put it elsewhere"
