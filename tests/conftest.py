@@ -66,7 +66,8 @@ UNIX = ("benchmarks_/test_endurance.py", "kernels/cache_worker.py")
 collect_ignore = list(UNIX) if sys.platform == "win32" else []
 # What a test needs that Windows does not have; workers are killed, and limit files.
 NOT_ON_WINDOWS = re.compile(
-    r"SIG(KILL|HUP|INT)|os\.kill|chmod|mkfifo|symlink_to|/proc/|/dev/|resource|fcntl|fork|openpty|_worker"
+    r"SIG(KILL|HUP|INT)|os\.kill|chmod|mkfifo|symlink_to|/proc/|/dev/|resource|fcntl|fork|openpty"
+    r"|_worker|unshare|cannot_grow|not_utf8"
 )
 
 
