@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from private_gsd import Categorical, Integer, NumbersFirst, Real, Schema, workloads
+from private_gsd import (
+    AIM,
+    MST,
+    Adaptive,
+    Categorical,
+    Integer,
+    Layered,
+    Mechanism,
+    NumbersFirst,
+    OneShot,
+    Real,
+    Schema,
+    workloads,
+)
+from private_gsd.errors import expect_type
 from private_gsd.mechanisms.cut_marginals import (
     CELLS,
     cut,
@@ -14,10 +31,14 @@ from private_gsd.mechanisms.cut_marginals import (
     most_atoms,
     without_single_numbers,
 )
+from private_gsd.mechanisms.numbers_first import num_fine
 from private_gsd.projection.atoms import Atoms
-from private_gsd.workloads import Workload
-from private_gsd.workloads.histograms import histogram_feature
+from private_gsd.schema import Numeric
+from private_gsd.workloads import Marginals, Workload
+from private_gsd.workloads.grids import Grid
+from private_gsd.workloads.histograms import histogram_feature, numeric_positions
 from private_gsd.workloads.layout import marginal_tables
+from private_gsd.workloads.marginals import Marginal
 from private_gsd.workloads.specs import workload_of
 
 
@@ -59,6 +80,83 @@ def test_no_cut_points_make_more_atoms_than_those_that_are_checked(
     if other is not None:
         measured, checked = measured + other, checked + other
     assert atoms_of(measured)[1] <= atoms_of(checked)[1] <= upper + 1
+
+
+MIXED = Schema(
+    [
+        Categorical("a", values=["x", "y"]),
+        Integer("few", lower=0, upper=7),
+        Integer("some", lower=-3, upper=20, nullable=True),
+        Real("many", lower=0, upper=1000),
+    ]
+)
+THEN = (OneShot(), Layered(), MST(), AIM(), Adaptive())
+
+
+@given(
+    data=st.data(),
+    then=st.sampled_from(THEN),
+    target=st.sampled_from([["tree:2"], ["categorical:1", "tree:2"], ["numeric:2"]]),
+    named=st.sampled_from([None, "few", "some", "many"]),
+)
+def test_what_is_checked_has_as_many_atoms_as_any_measured_cells(
+    data: Any, then: Mechanism, target: list[str], named: str | None
+) -> None:
+    """Of all mechanisms, for columns of few and of many steps, with ranges beside them."""
+    workload = workload_of(MIXED, target)
+    if named is not None:  # from where an even cell begins
+        low, high = MIXED.columns[MIXED.names.index(named)].bounds
+        half = (low + high + 1) // 2 if named != "many" else 500
+        workload += workloads.range_marginals(
+            MIXED, {named: [(low, half), (half, high)], "a": ...}, k=2
+        )
+    candidates = NumbersFirst(then).candidates(workload)
+    rest = candidates.select(range(num_fine(candidates), candidates.num_groups))
+    features = {}
+    for place in numeric_positions(MIXED):
+        column = expect_type(Numeric, MIXED.columns[place])
+        grid = Grid.of(column)
+        steps = st.integers(grid.first + 1, grid.last)
+        finest = sorted({grid.first, *data.draw(st.lists(steps, max_size=CELLS[-1] - 1))})
+        levels = [finest]
+        for most in CELLS[-2::-1]:
+            kept = st.lists(st.sampled_from(levels[0]), max_size=most - 1)
+            levels.insert(0, sorted({grid.first, *data.draw(kept)}))
+        features[place] = tuple(
+            histogram_feature(MIXED, place, np.array(level)) for level in levels
+        )
+    measured = atoms_of(cut(rest, features))
+    checked = atoms_of(most_atoms(rest, None))
+    assert all(one <= other for one, other in zip(measured, checked, strict=True))
+    # Group by group too, since a model may be of some groups only.
+    group = data.draw(st.integers(0, rest.num_groups - 1))
+    measured = atoms_of(cut(rest, features).select([group]))
+    checked = atoms_of(most_atoms(rest, None).select([group]))
+    assert all(one <= other for one, other in zip(measured, checked, strict=True))
+
+
+@pytest.mark.parametrize("then", THEN, ids=lambda each: each.name)
+def test_candidates_have_the_tables_that_are_measured(then: Mechanism) -> None:
+    """So that noise is planned as it will be drawn."""
+    candidates = NumbersFirst(then).candidates(workload_of(MIXED, ["categorical:1", "tree:2"]))
+    rest = candidates.select(range(num_fine(candidates), candidates.num_groups))
+    again = cut(rest, {place: even_cells(MIXED, place) for place in numeric_positions(MIXED)})
+    assert again.max_contributions.tolist() == rest.max_contributions.tolist()
+    assert again.size == rest.size
+
+
+def test_ranges_stay_beside_a_column_that_is_cut() -> None:
+    """In a table of both."""
+    schema = Schema([Integer("n", lower=0, upper=99), Integer("m", lower=0, upper=99)])
+    ranges = workloads.range_marginals(schema, {"n": [(0, 17), (18, 99)]})
+    [named] = ranges.families[0].marginals[0].tables[0]
+    trees = workload_of(schema, ["tree:1"])
+    pair = Marginal(((named, trees.families[0].marginals[1].tables[2][0]),))
+    starts = np.array([0, 7, 50])
+    mine = (histogram_feature(schema, 1, starts),) * len(CELLS)
+    workload = Workload(schema, (Marginals(schema, [pair]),)) + trees
+    found = cut(workload, {0: even_cells(schema, 0), 1: mine}).families[0].marginals[0]
+    assert found.tables == ((named, mine[0]),)
 
 
 def test_a_column_of_many_values_has_the_most_atoms_at_once() -> None:

@@ -15,10 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from private_gsd import (
+    MST,
     Adaptive,
     Categorical,
     Date,
     Integer,
+    Knowledge,
     Layered,
     Mechanism,
     NumbersFirst,
@@ -27,16 +29,18 @@ from private_gsd import (
     Schema,
     Synthesizer,
     open_source,
+    workloads,
 )
 from private_gsd.counting import exact
 from private_gsd.counting.exact import TableCounts
 from private_gsd.data.sources import Source
-from private_gsd.errors import LedgerError, ReleaseError, SourceError
+from private_gsd.errors import LedgerError, ReleaseError, SourceError, WorkloadError
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.runs.release import Release
 from private_gsd.runs.run_folder import RunFolder
 from private_gsd.workloads import Workload
 from private_gsd.workloads.histograms import first_histograms
+from private_gsd.workloads.specs import workload_of
 from tests.data.sources.test_contract import MAKERS, Made
 from tests.fitting import QUICK, fitted, synthesizer
 from tests.runs.kills import Killed, durable_steps, killing, outcome
@@ -312,3 +316,69 @@ def test_the_ledger_is_charged_what_was_planned(
         planned = forecast.groups[0]
         assert measured.workload.describe(0) == planned.name
         assert measured.scales[0] == pytest.approx(planned.noise)
+
+
+def test_a_model_that_is_too_large_is_refused_before_anything_is_paid(tmp_path: Path) -> None:
+    """Of columns with fewer values than a column has cells."""
+    schema = Schema([Integer(f"n{place}", lower=0, upper=7) for place in range(11)])
+    rng = np.random.default_rng(0)
+    table = pa.table({name: rng.integers(0, 8, 20_000) for name in schema.names})
+    synth = Synthesizer(schema, epsilon=3.0, rows=30, projector="pgm")
+    with pytest.raises(WorkloadError, match="the graphical model of these 55 marginals would have"):
+        synth.fit(table, ledger=tmp_path / "ledger.db", create_ledger=True)
+    assert not (tmp_path / "ledger.db").exists()
+
+
+def test_ranges_and_trees_together() -> None:
+    """MST makes pairs of a range of one column and the cells of another."""
+    schema = Schema([*SCHEMA.columns[:1], *SCHEMA.columns[2:]])
+    target = workloads.range_marginals(schema, {"pay": [(0, 9999), (10_000, 10**6)]})
+    target += workloads.tree_marginals(schema, sets=[["a", "rate"]], depth=3)
+    chosen = {**SETTINGS, "workload": target, "mechanism": NumbersFirst(MST())}
+    synth = fitted(schema, EPSILON, TABLE.select(schema.names), insecure_noise_seed=3, **chosen)
+    measured = synth.release_.measurements()
+    assert measured is not None
+    groups = [measured.workload.describe(each) for each in range(measured.workload.num_groups)]
+    assert sum(" x " in each for each in groups) == 2
+
+
+@pytest.mark.parametrize("names", [["a", "pay", "rate"], ["day", "pay", "rate"]])
+def test_mst_has_pairs_of_numbers_also_where_the_budget_is_small(names: list[str]) -> None:
+    """Where single columns are asked, pairs are its own choice."""
+    schema = SCHEMA.select(names)
+    chosen = {**SETTINGS, "workload": None, "mechanism": "mst"}
+    synth = fitted(schema, 0.01, TABLE.select(names), insecure_noise_seed=3, **chosen)
+    measured = synth.release_.measurements()
+    assert measured is not None
+    groups = [measured.workload.describe(each) for each in range(measured.workload.num_groups)]
+    assert sum(" x " in each for each in groups) == 2
+    assert any("histogram" in each for each in groups)
+
+
+@pytest.mark.parametrize("workload", [None, WORKLOAD])
+@pytest.mark.parametrize("condition", ["pay < 499500", "rate >= 6.3"])
+def test_conditions_on_numbers_need_cut_points(condition: str, workload: Any) -> None:
+    """Those of even cells are not measured; refused before anything is paid."""
+    knowledge = Knowledge(derived_statistics=[f"share(a = 'x') where {condition}"])
+    chosen = {"mechanism": NumbersFirst(), "workload": workload, "knowledge": knowledge}
+    with pytest.raises(WorkloadError, match="numbers-first cuts columns where the data is"):
+        fit(table_of(5000), **chosen)  # pairs are the choice for so many
+
+
+def test_conditions_on_ranges_that_are_named_and_medians_of_numbers() -> None:
+    target = workloads.range_marginals(
+        SCHEMA, {"a": ..., "pay": [(-1000, 499_999), (500_000, 10**6)]}
+    )
+    target += workload_of(SCHEMA, WORKLOAD)
+    statistics = ["share(a = 'x') where pay < 500000", "median(rate)", "mean(pay) where a = 'x'"]
+    knowledge = Knowledge(derived_statistics=statistics)
+    fit(TABLE, mechanism=NumbersFirst(), workload=target, knowledge=knowledge)
+
+
+def test_rows_that_can_be_read_once_must_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found before anything is paid: the first pass comes first."""
+    monkeypatch.setattr(exact, "available", lambda: 4000.0)
+    reader = pa.RecordBatchReader.from_batches(TABLE.schema, TABLE.to_batches(100))
+    with pytest.raises(SourceError, match="can be read only once, and does not fit into memory"):
+        fit(reader)
+    assert fit(TABLE).release_.complete

@@ -117,11 +117,11 @@ def test_cells_keep_their_shares_whatever_is_round() -> None:
     )
     cells, steps = drawn_from(likely)
     np.testing.assert_allclose(np.bincount(cells) / DRAWS, shares, atol=NEAR)
-    # A class has one weight in all cells.
+    # A class has one weight in all cells, and the count that was measured over all of them.
+    assert shares_of(pattern, steps)[[0, 6]] == pytest.approx([0.4, 0.6], abs=NEAR)
+    weights = likely.mass(np.array([6000, 6001]), np.array([1, 1]))
     share = (steps[cells == 1] == 6000).mean()
-    even_share = 0.6 * 76 / 95_500 + 0.4 / 500  # of multiples of 1000 that are none of 5000
-    weight, others = 0.6 / even_share, 0.4 / 0.8
-    assert share == pytest.approx(weight / (weight + others * 400), abs=NEAR)
+    assert share == pytest.approx(weights[0] / (weights[0] + weights[1] * 400), abs=NEAR)
 
 
 def test_times_are_as_round_as_was_measured() -> None:

@@ -6,7 +6,6 @@ redacted, and which cannot be pickled, copied or converted to an array.
 
 from __future__ import annotations
 
-import math
 import queue
 import threading
 from collections import deque
@@ -22,6 +21,7 @@ from private_gsd.data.sources import Source, open_source
 from private_gsd.data.sources.spark import SparkFrame
 from private_gsd.errors import DataError, SourceError
 from private_gsd.kernels.binning import count_outside
+from private_gsd.system.memory import SHARE, available
 from private_gsd.system.operating_system import cores
 from private_gsd.system.progress import Progress, ignore
 from private_gsd.workloads.workload import RunningCounts
@@ -175,7 +175,7 @@ class TableCounts:
             number, counts = _count(workload, rows.matrices, _as_it_is, self._threads)
             self._progress("counting", number, number)
             return ExactCounts(workload, number, counts)
-        keep = KeptRows(math.inf if self._source.once else KEPT_BYTES) if self._again else None
+        keep = KeptRows.of(self._source) if self._again else None
         found = exact_counts(
             workload,
             self._source,
@@ -195,24 +195,37 @@ class KeptRows:
 
     Args:
         limit: The largest number of bytes.
+        name: The name of the table, if it can be read only once: all of its rows are needed.
 
     Attributes:
+        name: See above.
         matrices: The rows, in pieces; none if they take more memory.
         rows: The number of rows in them.
         complete: Whether all rows are here; set when the pass has ended.
     """
 
-    def __init__(self, limit: float) -> None:
+    def __init__(self, limit: float, name: str = "") -> None:
+        self.name = name
         self.matrices: list[NDArray[np.float64]] = []
         self.rows = 0
         self.complete = False
         self._left = limit
         self._lock = threading.Lock()
 
+    @classmethod
+    def of(cls, source: Source) -> KeptRows:
+        """The rows of a source; of one that can be read only once as many as memory holds."""
+        return cls(SHARE * available(), source.name) if source.once else cls(KEPT_BYTES)
+
     def add(self, matrix: NDArray[np.float64]) -> None:
         """Keep some rows."""
         with self._lock:
             self._left -= matrix.nbytes
+            if self._left < 0 and self.name:
+                raise SourceError(
+                    f"{self.name}: can be read only once, and does not fit into memory; give a "
+                    "file or a table, or measure everything at once with mechanism='one-shot'"
+                )
             if self._left < 0:
                 self.matrices.clear()
                 self.rows = 0

@@ -63,7 +63,9 @@ class ColumnDistribution:
         first = self.levels[0].starts
         even = self.grid.even_shares(first[:-1] if self.nullable else first)
         ends = self.grid.last + 1 + self.nullable
-        return estimated_counts(self.levels, even, ends, float(self.n_records), self.prior)
+        centre = 0 if self.grid.magnitudes and self.grid.first <= 0 <= self.grid.last else None
+        total = float(self.n_records)
+        return estimated_counts(self.levels, even, ends, total, self.prior, centre)
 
     @property
     def starts(self) -> Steps:
@@ -86,6 +88,12 @@ class ColumnDistribution:
         """The estimated share of the records in each cell; nulls are left out."""
         counts = self._counts[:-1] if self.nullable else self._counts
         return np.asarray(counts / self.n_records)
+
+    @property
+    def variances(self) -> Vector:
+        """The variance of the count of each cell, before it is compared with other cells."""
+        found = combined(self.levels)[1][-1]
+        return found[:-1] if self.nullable else found
 
     @property
     def null_share(self) -> float:

@@ -146,15 +146,16 @@ class KnowledgeOf:
         return sum(found[1:], start=found[0]) if found else None
 
     @property
-    def cuts_numbers(self) -> bool:
-        """Whether derived statistics have conditions on numbers, which need cut points there."""
-        return any(
-            isinstance(self.schema.columns[place], Numeric)
+    def cut_numbers(self) -> set[int]:
+        """The numeric columns in conditions of derived statistics, which need cut points there."""
+        return {
+            place
             for statistic in self.statistics
             for text in (statistic.event, statistic.where)
             if text
             for place in columns_of_truth(parse_predicate(self.schema, text))
-        )
+            if isinstance(self.schema.columns[place], Numeric)
+        }
 
     def check(self, certain: Workload) -> None:
         """Refuse derived statistics that cannot be estimated from the measured queries.

@@ -28,11 +28,17 @@ if TYPE_CHECKING:
     Steps = NDArray[np.int64]
     Prior = Callable[[Steps, Steps], Vector]
 
-# The least probability that a coarsest cell has mass, as a fraction of the largest of any cell;
-# others are empty. Few rows far from all others would change the mean.
+# The least probability that one of the outermost cells has mass, as a fraction of the largest of
+# any cell.
 LEAST_PROBABILITY = 0.2
 # How many standard deviations above its even share makes a cell a spike.
 SPIKE = 3.0
+# The standard deviations that the parts of a cell may have, as fractions of their even shares.
+ROUGHNESS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2])
+# The least factor of a density that changes within a cell.
+LEAST_TILT = 0.1
+# The number of times that their weights are learned.
+ROUNDS = 10
 
 
 class Level(NamedTuple):
@@ -55,6 +61,7 @@ def estimated_counts(
     end: int,
     total: float,
     prior: Prior | None = None,
+    centre: int | None = None,
 ) -> Vector:
     """The estimated counts of the cells of the finest level; none is negative.
 
@@ -65,21 +72,49 @@ def estimated_counts(
         end: The step after the last cell.
         total: The sum of all counts.
         prior: See ``ColumnDistribution``.
+        centre: A step in the middle of the distribution, where the column has one.
     """
     means, variances, parents = combined(levels)
-    counts = _coarsest(means[0], variances[0], even, total)
+    middle = None
+    if centre is not None:
+        middle = int(np.searchsorted(levels[0].starts, centre, side="right")) - 1
+    counts = _coarsest(means[0], variances[0], even, total, middle)
     for mean, variance, parent, level in zip(
         means[1:], variances[1:], parents, levels[1:], strict=True
     ):
         widths = np.diff(level.starts, append=end)
         likely = widths.astype(np.float64) if prior is None else prior(level.starts, widths)
-        finer = np.empty(len(parent))
-        firsts = np.searchsorted(parent, np.arange(len(counts) + 1))
-        for number, (first, last) in enumerate(itertools.pairwise(firsts)):
-            mine = slice(first, last)
-            finer[mine] = _divided(mean[mine], variance[mine], likely[mine], counts[number])
-        counts = finer
+        likely = likely * tilts(level.starts, widths, parent, likely, counts)
+        counts = _divided(mean, variance, parent, likely, counts)
     return counts
+
+
+def tilts(
+    starts: Steps, widths: Steps, parent: NDArray[np.int64], likely: Vector, above: Vector
+) -> Vector:
+    """How much likelier each cell is since the cells beside the one above have more or less mass.
+
+    Within a cell above, the density changes linearly, with the smaller one of the slopes to both
+    sides; not at all where they have different signs.
+
+    Args:
+        starts: The first step of each cell.
+        widths: The number of steps of each cell.
+        parent: The number of the cell above that each cell is part of.
+        likely: How likely each cell is otherwise.
+        above: The count of each cell above.
+    """
+    middles = starts + widths / 2
+    weights = np.bincount(parent, widths)
+    centres = np.bincount(parent, widths * middles) / weights
+    density = above / np.maximum(np.bincount(parent, likely), 1e-300)
+    slopes = np.diff(density) / np.diff(centres)
+    before, after = np.append(0.0, slopes), np.append(slopes, 0.0)
+    same = np.sign(before) == np.sign(after)
+    slope = np.where(same, np.sign(after) * np.minimum(abs(before), abs(after)), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = np.where(density > 0, slope / density, 0.0)
+    return np.maximum(1 + relative[parent] * (middles - centres[parent]), LEAST_TILT)
 
 
 def combined(
@@ -105,28 +140,80 @@ def combined(
     return means, variances, parents
 
 
-def _coarsest(mean: Vector, variance: Vector, even: Vector, total: float) -> Vector:
-    """The counts of the coarsest cells, without those that noise explains."""
+def _coarsest(
+    mean: Vector, variance: Vector, even: Vector, total: float, middle: int | None
+) -> Vector:
+    """The counts of the coarsest cells, without those that noise explains.
+
+    Few rows far from all others would change the mean. Beyond the cells that are likely to have
+    mass, and the middle, all cells are empty.
+    """
     cells = len(even)  # all but null
     # The sum of all counts is known.
     mean = mean + (total - mean.sum()) * variance / variance.sum()
     found = np.clip(mean, 0.0, total)
     expected, probability = stretch_means(mean[:cells], variance[:cells], even)
-    likely = probability >= LEAST_PROBABILITY * probability.max()
-    found[:cells] = np.where(likely, expected, 0.0)
+    likely = np.flatnonzero(probability >= LEAST_PROBABILITY * probability.max()).tolist()
+    if middle is not None:
+        likely.append(middle)
+    first, last = min(likely), max(likely)
+    found[:cells] = 0.0
+    found[first : last + 1] = expected[first : last + 1]
     if not found.any():
         found[int(mean.argmax())] = total
     return _nearest(found, found > 0, total)
 
 
-def _divided(mean: Vector, variance: Vector, even: Vector, total: float) -> Vector:
-    """The counts of the parts of one cell, which add up to its count."""
-    if len(mean) == 1:
-        return np.array([total])
-    if total <= 0:
-        return np.zeros(len(mean))
-    even = even / even.sum() if even.sum() > 0 else np.full(len(mean), 1 / len(mean))
-    mean = mean + (total - mean.sum()) * variance / variance.sum()
+def _divided(
+    mean: Vector, variance: Vector, parent: NDArray[np.int64], likely: Vector, above: Vector
+) -> Vector:
+    """The counts of the cells of a level, which add up to those of the cells above.
+
+    Args:
+        mean: The noisy count of each cell.
+        variance: The variance of each count.
+        parent: The number of the cell above that each cell is part of.
+        likely: How likely each cell is, before it is measured.
+        above: The count of each cell above.
+    """
+    number = len(above)
+    found = (
+        mean
+        + ((above - np.bincount(parent, mean)) / np.bincount(parent, variance))[parent] * variance
+    )
+    # Where no part is likely, all are alike.
+    likely = np.where(np.bincount(parent, likely)[parent] > 0, likely, 1.0)
+    shares = likely / np.bincount(parent, likely)[parent]
+    counts = np.zeros(len(mean))
+    base = np.zeros(len(mean))
+    rest = above.copy()
+    edges = np.searchsorted(parent, np.arange(number + 1))
+    for cell, (first, last) in enumerate(itertools.pairwise(edges)):
+        mine = slice(first, last)
+        if last - first == 1 or above[cell] <= 0:
+            base[mine] = above[cell] * shares[mine]
+            continue
+        spikes, rest[cell] = _spikes(found[mine], variance[mine], shares[mine], above[cell])
+        counts[mine] = np.where(spikes, np.maximum(found[mine], 0.0), 0.0)
+        others = np.where(spikes, 0.0, shares[mine])
+        base[mine] = rest[cell] * others / max(others.sum(), 1e-12)
+    kept = shrinkage(found - base, variance, base, parent)
+    found = base + kept * (found - base)
+    for cell, (first, last) in enumerate(itertools.pairwise(edges)):
+        mine = slice(first, last)
+        if base[mine].any():
+            counts[mine] += _nearest(found[mine], base[mine] > 0, rest[cell])
+        if counts[mine].any():
+            counts[mine] *= above[cell] / counts[mine].sum()
+        elif last > first:
+            counts[mine] = above[cell] * shares[mine]
+    return counts
+
+
+def _spikes(
+    mean: Vector, variance: Vector, even: Vector, total: float
+) -> tuple[NDArray[np.bool_], float]:
+    """Which parts of a cell stand out from their even shares, and the count of all others."""
     noise = np.sqrt(variance)
     spikes = np.zeros(len(mean), dtype=np.bool_)
     rest = total
@@ -138,21 +225,45 @@ def _divided(mean: Vector, variance: Vector, even: Vector, total: float) -> Vect
             break
         spikes[best] = True
         rest = max(total - mean[spikes].sum(), 0.0)
-    counts = np.where(spikes, np.maximum(mean, 0.0), 0.0)
-    if not spikes.all():
-        others = ~spikes
-        counts[others] = _shrunk(mean[others], variance[others], even[others], rest)
-    return np.asarray(counts * (total / counts.sum())) if counts.sum() > 0 else total * even
+    return spikes, rest
 
 
-def _shrunk(mean: Vector, variance: Vector, even: Vector, total: float) -> Vector:
-    """Counts of a given sum, shrunk towards even mass as far as noise explains the difference."""
-    base = total * even / max(float(even.sum()), 1e-12)
-    excess = mean - base
-    squares = float((excess**2 / variance).sum())
-    freedom = len(mean) - 1
-    factor = max(0.0, 1 - freedom / squares) if squares > 0 else 0.0
-    return _nearest(base + factor * excess, np.ones(len(mean), dtype=np.bool_), total)
+def shrinkage(excess: Vector, variance: Vector, base: Vector, parent: NDArray[np.int64]) -> Vector:
+    """What fraction of the excess of each cell over its even share is kept.
+
+    The true excess of a cell is taken to have a standard deviation of its even share times the
+    roughness of the cell above. How rough cells are is learned from all of them (empirical Bayes):
+    ``ROUGHNESS`` is a grid, and its weights are those that make the counts likely.
+
+    Args:
+        excess: The noisy count of each cell, less its even share.
+        variance: The variance of each count.
+        base: The even share of each cell, as a count; cells with 0 are left out.
+        parent: The number of the cell above that each cell is part of.
+    """
+    used = base > 0
+    owners, numbers = parent[used], np.bincount(parent[used], minlength=parent[-1] + 1)
+    noise, signal = variance[used], (base[used, None] * ROUGHNESS) ** 2
+    # The sum of the parts of a cell is known, which leaves one degree of freedom less.
+    freedom = (1 - 1 / numbers[owners])[:, None]
+    both = noise[:, None] + signal
+    terms = -freedom * np.log(both) / 2 - excess[used, None] ** 2 / both / 2
+    likelihood = np.stack(
+        [np.bincount(owners, each, minlength=len(numbers)) for each in terms.T], axis=1
+    )[numbers > 1]
+    kept = np.zeros(len(excess))
+    if not len(likelihood):
+        return kept
+    likelihood = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
+    weights = np.full(len(ROUGHNESS), 1 / len(ROUGHNESS))
+    for _ in range(ROUNDS):
+        posterior = likelihood * weights
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        weights = (posterior.sum(axis=0) + 1 / len(ROUGHNESS)) / (len(posterior) + 1)
+    of_cell = np.zeros((len(numbers), len(ROUGHNESS)))
+    of_cell[numbers > 1] = posterior
+    kept[used] = (of_cell[owners] * signal / both).sum(axis=1)
+    return kept
 
 
 def _nearest(values: Vector, kept: NDArray[np.bool_], total: float) -> Vector:

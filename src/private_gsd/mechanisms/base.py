@@ -112,6 +112,11 @@ class Mechanism(ABC):
         """Whether its projections start from a table."""
         return False
 
+    @property
+    def needs_single_columns(self) -> bool:
+        """Whether it selects marginals of the single columns in a target workload."""
+        return False
+
     def counted_first(self, workload: Workload) -> Workload:
         """The candidate queries that are counted before the first step: the first groups, or all.
 

@@ -25,6 +25,11 @@ COLUMNS = "columns: measure"
 class ColumnsFirst(Mechanism):
     """A mechanism that measures all single columns, and then marginals that it selects."""
 
+    @property
+    def needs_single_columns(self) -> bool:
+        """Their marginals are candidates."""
+        return True
+
     def always_measured(self, workload: Workload) -> Workload:
         """Single columns alone."""
         return workload.select(range(single_columns(workload)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_gsd.errors import expect_type
+from private_gsd.errors import MeasurementError, WorkloadError, expect_type
 from private_gsd.schema import Numeric
 from private_gsd.workloads import Marginals, Workload
 from private_gsd.workloads.features import Feature, is_tree_level
@@ -20,6 +20,7 @@ from private_gsd.workloads.marginals import Marginal
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from private_gsd.measurements.knowledge import KnowledgeOf
     from private_gsd.schema import Schema
 
 # The largest numbers of cells of a numeric column in marginals.
@@ -32,7 +33,7 @@ LEVELS = ((0, 2), (0, 1))
 def cut(workload: Workload, features: Mapping[int, tuple[Feature, ...]]) -> Workload:
     """A workload whose marginals have the given features of some columns, in place of even cells.
 
-    Ranges that the user has named stay as they are.
+    Ranges that the user has named stay as they are, also beside a column that is cut.
 
     Args:
         workload: The workload.
@@ -53,15 +54,17 @@ def cut(workload: Workload, features: Mapping[int, tuple[Feature, ...]]) -> Work
 def _cut_marginal(
     marginal: Marginal, features: Mapping[int, tuple[Feature, ...]], even: Set[Feature]
 ) -> Marginal:
-    numeric = len(set(marginal.positions) & set(features))
-    if not numeric or not _all_in(marginal, features, even):
+    even = {each for table in marginal.tables for each in table} & even
+    numeric = {each.position for each in even} & set(features)
+    if not numeric:
         return marginal
     # A single column has all levels, of which some mechanisms derive the marginals of more.
     single = len(marginal.positions) == 1
-    levels = range(len(CELLS)) if single else LEVELS[numeric > 1]
+    levels = range(len(CELLS)) if single else LEVELS[len(numeric) > 1]
     tables = (
         tuple(
-            features[each.position][level] if each.position in features else each for each in table
+            features[each.position][level] if each in even and each.position in numeric else each
+            for each in table
         )
         for table in marginal.tables
         for level in levels
@@ -69,10 +72,14 @@ def _cut_marginal(
     return Marginal(tuple(dict.fromkeys(tables)))
 
 
-def without_single_numbers(workload: Workload) -> Workload | None:
+def without_single_numbers(workload: Workload, *, drop: bool = True) -> Workload | None:
     """A workload without the marginals of one numeric column, of which histograms say more.
 
     Histograms and patterns of another run are left out too.
+
+    Args:
+        workload: The workload.
+        drop: Whether marginals of one numeric column are left out.
     """
     numeric = set(numeric_positions(workload.schema))
     even = _even_features(workload)
@@ -80,7 +87,8 @@ def without_single_numbers(workload: Workload) -> Workload | None:
     for family in workload.families:
         if family.marginals:
             chosen += [
-                len(each.positions) > 1
+                not drop
+                or len(each.positions) > 1
                 or not set(each.positions) <= numeric
                 or not _all_in(each, numeric, even)
                 for each in family.marginals
@@ -121,8 +129,8 @@ def _all_in(marginal: Marginal, numeric: Container[int], even: Set[Feature]) -> 
 
 def even_cells(schema: Schema, place: int) -> tuple[Feature, ...]:
     """Features with cells of equal width: what marginals have before a column is measured."""
-    grid = Grid.of(expect_type(Numeric, schema.columns[place]))
-    return tuple(histogram_feature(schema, place, _even_starts(grid, number)) for number in CELLS)
+    starts = (_even_starts(_grid(schema, place), number) for number in CELLS)
+    return tuple(histogram_feature(schema, place, each) for each in starts)
 
 
 def _even_starts(grid: Grid, number: int) -> NDArray[np.int64]:
@@ -130,6 +138,41 @@ def _even_starts(grid: Grid, number: int) -> NDArray[np.int64]:
     cells = np.arange(number, dtype=np.float64) / number
     span = grid.last + 1 - grid.first
     return np.unique(grid.first + np.floor(cells * span).astype(np.int64))
+
+
+def without_cuts(workload: Workload, places: Container[int]) -> Workload:
+    """A workload in which measured cut points of some columns are none: they are not known yet.
+
+    Args:
+        workload: The workload, with even cells.
+        places: The positions of the columns.
+    """
+    schema = workload.schema
+    whole = {
+        place: (histogram_feature(schema, place, np.array([_grid(schema, place).first])),)
+        for place in numeric_positions(schema)
+        if place in places
+    }
+    return cut(workload, {place: each * len(CELLS) for place, each in whole.items()})
+
+
+def check_conditions(knowledge: KnowledgeOf, certain: Workload) -> None:
+    """Refuse derived statistics with conditions whose cut points may not be measured.
+
+    Args:
+        knowledge: What is known beside the measurements.
+        certain: The candidate queries that are measured in any case, with even cells.
+    """
+    places = knowledge.cut_numbers
+    try:
+        knowledge.check(without_cuts(certain, places))
+    except MeasurementError as error:
+        names = ", ".join(certain.schema.names[place] for place in sorted(places))
+        raise WorkloadError(
+            f"a derived statistic has a condition on {names}, and numbers-first cuts columns where "
+            "the data is; name the ranges of the condition in the workload, or use another "
+            "mechanism, such as 'one-shot'"
+        ) from error
 
 
 def most_atoms(workload: Workload, other: Workload | None) -> Workload:
@@ -145,18 +188,22 @@ def most_atoms(workload: Workload, other: Workload | None) -> Workload:
     schema, even = workload.schema, _even_features(workload)
     named: dict[int, set[float]] = {place: set() for place in numeric_positions(schema)}
     tables = [
-        *marginal_tables(workload),
-        *([] if other is None else marginal_tables(other)),
+        *((feature, True) for table in marginal_tables(workload) for feature in table.features),
+        *(
+            (feature, False)
+            for table in ([] if other is None else marginal_tables(other))
+            for feature in table.features
+        ),
     ]
-    for feature in {feature for table in tables for feature in table.features} - even:
-        if feature.position in named:
+    for feature, mine in tables:
+        if feature.position in named and not (mine and feature in even):
             named[feature.position].update(feature.breaks)
     return cut(workload, {place: _cells_apart(schema, place, named[place]) for place in named})
 
 
 def _cells_apart(schema: Schema, place: int, breaks: Set[float]) -> tuple[Feature, ...]:
     """Features of a column with about even cells, and no cut point that is among some others."""
-    grid = Grid.of(expect_type(Numeric, schema.columns[place]))
+    grid = _grid(schema, place)
     taken = {grid.first, *grid.starts(tuple(sorted(breaks))).tolist()}
     starts = [grid.first]
     for start in _even_starts(grid, CELLS[-1])[1:].tolist():
@@ -166,7 +213,14 @@ def _cells_apart(schema: Schema, place: int, breaks: Set[float]) -> tuple[Featur
             starts.append(apart)
             taken.add(apart)
     finest = np.array(sorted(starts), dtype=np.int64)
-    # The cells of each feature are those of the next, joined.
+    # The cells of each feature are those of the next, joined; as many as there may be.
     return tuple(
-        histogram_feature(schema, place, finest[:: CELLS[-1] // number]) for number in CELLS
+        histogram_feature(
+            schema, place, finest[np.unique(np.arange(number) * len(finest) // number)]
+        )
+        for number in CELLS
     )
+
+
+def _grid(schema: Schema, place: int) -> Grid:
+    return Grid.of(expect_type(Numeric, schema.columns[place]))

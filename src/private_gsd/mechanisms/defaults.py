@@ -15,6 +15,7 @@ import numpy as np
 from private_gsd.errors import WorkloadError
 from private_gsd.mechanisms.base import Task, noise_scales
 from private_gsd.mechanisms.candidates import scopes_of
+from private_gsd.mechanisms.cut_marginals import check_conditions
 from private_gsd.mechanisms.numbers_first import NumbersFirst, num_fine, num_levels
 from private_gsd.mechanisms.one_shot import Layered, OneShot
 from private_gsd.schema import Discrete
@@ -23,6 +24,7 @@ from private_gsd.workloads.specs import default_specs, workload_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from private_gsd.measurements.knowledge import KnowledgeOf
     from private_gsd.mechanisms.base import Mechanism
     from private_gsd.privacy.budget import RhoBudget
     from private_gsd.projection import Projector
@@ -91,7 +93,8 @@ def numbers_first(mechanism: Mechanism, target: Workload) -> Mechanism:
     discrete = sum(isinstance(column, Discrete) for column in schema)
     if discrete == len(schema) or isinstance(mechanism, NumbersFirst):
         return mechanism
-    if discrete and all(len(scope) == 1 for scope in scopes_of(target)):
+    alone = all(len(scope) == 1 for scope in scopes_of(target))
+    if discrete and alone and not mechanism.needs_single_columns:
         levels = num_levels(schema)
         return NumbersFirst(mechanism, levels / (levels + 2 * discrete))
     return NumbersFirst(mechanism)
@@ -143,6 +146,20 @@ def check_projector(
             "them out"
         )
     mechanism.check(projector, workload, external)
+
+
+def check_knowledge(knowledge: KnowledgeOf, mechanism: Mechanism, candidates: Workload) -> None:
+    """Refuse derived statistics that may not follow from what is measured.
+
+    Args:
+        knowledge: What is known beside the measurements.
+        mechanism: The mechanism that selects of the candidate queries.
+        candidates: The candidate queries.
+    """
+    certain = mechanism.always_measured(candidates)
+    knowledge.check(certain)
+    if isinstance(mechanism, NumbersFirst):
+        check_conditions(knowledge, certain)
 
 
 def noise_share(target: Workload, budget: RhoBudget, n_records: int) -> float:

@@ -22,6 +22,7 @@ from private_gsd.errors import BudgetError, expect_type
 from private_gsd.measurements.column_distributions import column_distributions, without_histograms
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.mechanisms.base import Mechanism, Plan, noise_scales
+from private_gsd.mechanisms.candidates import scopes_of
 from private_gsd.mechanisms.cut_marginals import (
     CELLS,
     cut,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from private_gsd.schema import Schema
 
 # The fraction of the budget that histograms get, where marginals of several columns follow.
-FRACTION = 0.25
+FRACTION = 0.2
 # The least count of a cell is this many times the noise on a count of a marginal.
 CELL_NOISE = 3.0
 # The largest number of cells of a level of one column, and of a level of all columns.
@@ -115,11 +116,14 @@ class NumbersFirst(Mechanism):
         if not places:
             return self.then.candidates(target)
         histograms = Workload(schema, _first_families(schema))
-        rest = without_single_numbers(target)
+        several = len({place for scope in scopes_of(target) for place in scope}) > 1
+        paired = several and self.then.needs_single_columns
+        rest = without_single_numbers(target, drop=not paired)
         if rest is None:
             return histograms
-        rest = cut(rest, {place: even_cells(schema, place) for place in places})
-        return histograms + self.then.candidates(rest)
+        even = {place: even_cells(schema, place) for place in places}
+        # Cut again, so that marginals of the other mechanism have the levels that they will have.
+        return histograms + cut(self.then.candidates(cut(rest, even)), even)
 
     def projected(self, workload: Workload) -> Workload:
         """All but patterns, which say how values are drawn within cells."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +34,11 @@ SAMPLE = 50_000
 # The least share of records that even values give to a class, to divide by: no number has more
 # than 10^18 steps.
 LEAST_SHARE = 1e-18
+# The number of steps of iterative proportional fitting, the least count to divide by, and the
+# largest factor of a step.
+ROUNDS = 50
+LEAST_COUNT = 1e-9
+LARGEST_RATIO = 100.0
 # How often a value is drawn again that is rounder than its class.
 RETRIES = 8
 
@@ -107,12 +112,34 @@ class LikelyValues:
             shares: For each cell of the column and each class, the share of even values.
         """
         counts = self.column.shares * self.column.n_records
-        single = self.column.is_single
-        fixed, even = counts[single] @ shares[single], counts[~single] @ shares[~single]
-        found = measured.counts - fixed
-        clear = np.abs(found - even) > CLEAR * measured.scale
-        weights = np.maximum(found, 0) / np.maximum(even, LEAST_SHARE * self.column.n_records)
-        return np.where(clear, weights, 1.0)
+        several = ~self.column.is_single
+        found = measured.counts - counts[~several] @ shares[~several]
+        counts, shares, variances = counts[several], shares[several], self.column.variances[several]
+        if not counts.sum() > 0:
+            return np.ones(len(found))
+        # The sum of all classes is known.
+        found = found + (counts.sum() - found.sum()) / len(found)
+
+        def is_clear(excess: Vector, parts: Vector, classes: float = 1.0) -> Any:
+            noise = np.sqrt(classes * measured.scale**2 + variances @ parts**2)
+            return np.abs(excess) > CLEAR * noise
+
+        if measured.pattern.kind != "round":
+            clear = is_clear(found - counts @ shares, shares)
+            # Classes that are as likely as even values are one group.
+            return fitted_weights(counts, shares, found, np.where(clear, np.cumsum(clear), 0))
+        number = len(found)
+        groups, weights = np.zeros(number, dtype=np.int64), np.ones(number)
+        for place in range(1, number):
+            # Rounder numbers are as likely as those of this class, unless the counts differ.
+            excess = found - expected(counts, shares, weights)
+            rounder = slice(place, None)
+            if is_clear(excess[place], shares[:, place]) or is_clear(
+                excess[rounder].sum(), shares[:, rounder].sum(axis=1), place * (1 - place / number)
+            ):
+                groups[rounder] += 1
+                weights = fitted_weights(counts, shares, found, groups)
+        return weights
 
     @classmethod
     def of(cls, column: ColumnDistribution, measured: Sequence[MeasuredPattern]) -> LikelyValues:
@@ -204,6 +231,46 @@ def multiples(pattern: Pattern, starts: Steps, widths: Steps) -> Vector:
     found = (last - before).astype(np.float64)
     found[:, :-1] -= found[:, 1:]
     return np.asarray(found)
+
+
+def expected(counts: Vector, shares: Vector, weights: Vector) -> Vector:
+    """The expected count of each class.
+
+    Args:
+        counts: The count of each cell.
+        shares: For each cell and each class, the share of even values.
+        weights: The weight of each class.
+    """
+    likely = shares * weights
+    return np.asarray((counts / np.maximum(likely.sum(axis=1), LEAST_SHARE)) @ likely)
+
+
+def fitted_weights(
+    counts: Vector, shares: Vector, found: Vector, groups: NDArray[np.int64]
+) -> Vector:
+    """The weights with which groups of classes have the counts that were measured.
+
+    Iterative proportional fitting; even values have weights of 1 in the mean.
+
+    Args:
+        counts: The count of each cell.
+        shares: For each cell and each class, the share of even values.
+        found: The measured count of each class.
+        groups: The group of each class, from 0.
+    """
+    number = int(groups.max()) + 1
+    together = shares @ np.equal(groups[:, None], np.arange(number)).astype(np.float64)
+    weights = np.ones(number)
+    # Where no value in a cell with rows is of a group, noise made its count.
+    possible = counts @ together > LEAST_COUNT * counts.sum()
+    targets = np.where(possible, np.maximum(np.bincount(groups, found), 0.0), 0.0)
+    if number == 1 or not targets.any():
+        return np.ones(len(groups))
+    for _ in range(ROUNDS):
+        ratios = targets / np.maximum(expected(counts, together, weights), LEAST_COUNT)
+        weights *= np.minimum(ratios, LARGEST_RATIO)
+        weights /= counts @ (together @ weights) / counts.sum()
+    return np.asarray(weights[groups])
 
 
 def patterns_by_column(measured: Measurements) -> Mapping[int, list[MeasuredPattern]]:

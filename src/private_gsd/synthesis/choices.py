@@ -19,6 +19,7 @@ from private_gsd.errors import (
 )
 from private_gsd.measurements.knowledge import Knowledge
 from private_gsd.mechanisms.defaults import (
+    check_knowledge,
     check_projector,
     choose_mechanism,
     choose_rows,
@@ -150,9 +151,8 @@ class Parameters:
             raise WorkloadError("the workload is of another schema than the synthesizer")
         dump_workload(target)  # what cannot be saved is found now
         mechanism = self.mechanism_for(target)
-        candidates = mechanism.candidates(target)
-        self.knowledge.check(mechanism.always_measured(candidates))
-        external = self.knowledge.external_workload
+        candidates, external = mechanism.candidates(target), self.knowledge.external_workload
+        check_knowledge(self.knowledge, mechanism, candidates)
         fitted = mechanism.projected(candidates)
         self.projector.check(fitted if external is None else fitted + external)
         return target
@@ -166,7 +166,7 @@ class Parameters:
         """
         mechanism = self.mechanism or choose_mechanism(target)
         stated = self.workload is not None or type(self.mechanism) is OneShot
-        if stated or self.knowledge.cuts_numbers:
+        if stated or self.knowledge.cut_numbers:
             return mechanism
         return numbers_first(mechanism, target)
 
