@@ -43,6 +43,8 @@ lint: install
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
 	@$(BIN)/mypy
+	@$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin --package private_gsd
+	@$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 --package private_gsd
 
 test: lint
 	@$(BIN)/python -m pytest --numprocesses 2

@@ -32,6 +32,8 @@ from typing import Any
 
 import numpy as np
 
+from private_gsd.system.operating_system import cores
+
 EPSILONS = (0.07, 0.23, 0.52, 0.74, 1.0)
 PARTS = {"marginals": ("categorical:2", "categorical:3"), "mixed": ("pairs",)}
 HOLDOUT = 5  # one row in so many is held out for the models
@@ -335,7 +337,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--systems", nargs="+", choices=list(SYSTEMS), default=list(SYSTEMS))
     parser.add_argument("--neighbours", choices=NEIGHBOURS, default=NEIGHBOURS[0])
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--jobs", type=int, default=cores())
     parser.add_argument("--minutes", type=float, default=1e6, help="Begin nothing new after.")
     parser.add_argument("--device", action="store_true", help="Let JAX take a GPU.")
     parser.add_argument("--report", nargs="+", help="Files of runs: print tables of them.")

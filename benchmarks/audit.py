@@ -42,7 +42,6 @@ from __future__ import annotations
 import argparse
 import math
 import multiprocessing
-import os
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -66,6 +65,7 @@ from private_gsd.privacy.noise import SecureNoise
 from private_gsd.runs.checkpoint import MemoryCheckpoint
 from private_gsd.runs.executor import Executor
 from private_gsd.runs.payments import UnledgeredPayments
+from private_gsd.system.operating_system import cores
 from private_gsd.workloads import Neighbours, Workload
 from private_gsd.workloads.specs import workload_of
 
@@ -440,7 +440,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--mechanism", choices=MECHANISMS, action="append", help="all by default")
     parser.add_argument("--neighbours", choices=RELATIONS, action="append", help="both by default")
     parser.add_argument("--seed", type=int, default=0, help="of the thresholds, never of the noise")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--jobs", type=int, default=cores())
     options = parser.parse_args(arguments)
     cases = [
         Case(mechanism, neighbours, options.epsilon, options.delta, share)

@@ -29,6 +29,7 @@ from rich.table import Table
 
 from private_gsd import PostgresQuery, datasets, exact_counts, open_source
 from private_gsd.schema import Numeric
+from private_gsd.system.operating_system import cores
 from private_gsd.workloads import Marginals
 from private_gsd.workloads.specs import workload_of
 
@@ -189,7 +190,7 @@ def _spark() -> Any:
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     return (
-        SparkSession.builder.master(f"local[{len(os.sched_getaffinity(0))}]")
+        SparkSession.builder.master(f"local[{cores()}]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "4g")

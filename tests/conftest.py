@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
+import re
 import shutil
 import signal
+import sys
 import tempfile
 from functools import cached_property
 from pathlib import Path
@@ -58,6 +61,14 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 WORKERS = ("large", "engines", "evaluation", "baselines")
 # Where a worker of xdist writes which test goes where: the scheduler knows tests by name alone.
 ASSIGNMENT = pytest.StashKey[Path]()
+# Programs that are for Linux and macOS alone.
+UNIX = ("benchmarks_/test_endurance.py", "kernels/cache_worker.py")
+collect_ignore = list(UNIX) if sys.platform == "win32" else []
+# What a test needs that Windows does not have; workers are killed, and limit files.
+NOT_ON_WINDOWS = re.compile(
+    r"SIG(KILL|HUP|INT)|os\.kill|chmod|mkfifo|symlink_to|/proc/|/dev/|resource|fcntl|fork|openpty"
+    r"|_worker|unshare|cannot_grow|not_utf8"
+)
 
 
 def worker_of(item: pytest.Item) -> str:
@@ -73,6 +84,12 @@ def worker_of(item: pytest.Item) -> str:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Say in which order tests come, and tell the scheduler what belongs together."""
+    if sys.platform == "win32":
+        for item in items:
+            if isinstance(item, pytest.Function) and NOT_ON_WINDOWS.search(
+                inspect.getsource(item.function)
+            ):
+                item.add_marker(pytest.mark.skip("it needs what Windows does not have"))
     order = [*WORKERS, ""]
     items.sort(key=lambda item: order.index(worker_of(item)))
     given = getattr(config, "workerinput", {"workerid": ""})

@@ -43,6 +43,7 @@ from benchmarks.endurance.kills import kills
 from benchmarks.endurance.looking import FAILURES, OUTCOMES
 from benchmarks.endurance.races import races
 from benchmarks.endurance.scenes import Reference
+from private_gsd.system.operating_system import cores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -166,7 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--races", type=int, default=200, help="of each kind")
     parser.add_argument("--damages", type=int, default=100, help="of each file")
     parser.add_argument("--only", default="", help="damage only files whose name has this in it")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--jobs", type=int, default=cores())
     parser.add_argument("--seed", type=int, default=0, help="of moments and places")
     parser.add_argument("--json", type=Path, help="write all that was found to this file")
     parser.add_argument("--folder", type=Path, help="work there and leave it; else temporary")

@@ -29,6 +29,15 @@ def test_not_private_is_said_with_its_reasons(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == "NOT PRIVATE: one\nNOT PRIVATE: two\n"
 
 
+def test_what_an_encoding_lacks_is_spelled() -> None:
+    """As in code page 1252 of Windows."""
+    handler = "private_gsd.spell"
+    assert "ε ≤ 1 … █░ é €".encode("cp1252", handler).decode("cp1252") == "epsilon <= 1 … #. é €"
+    assert "▁▇ 表".encode("ascii", handler) == b"17 ?"
+    with pytest.raises(UnicodeDecodeError):
+        b"\xff".decode("ascii", handler)
+
+
 def test_a_text_replaces_no_other_unasked(tmp_path: Path) -> None:
     path = tmp_path / "new" / "text"
     console.write_text(path, "one", force=False)

@@ -190,7 +190,7 @@ def test_what_a_csv_cannot_hold_is_refused_before_anything_is_spent(
     schema = Schema([column])
     with pytest.raises(SchemaError, match="cannot be written as text") as caught:
         OutputFile(tmp_path / "table.csv", force=False).check_schema(schema)
-    assert str(caught.value).startswith(f"{tmp_path}/table.csv: column 'x")
+    assert str(caught.value).startswith(f"{tmp_path / 'table.csv'}: column 'x")
     assert message in str(caught.value)
     OutputFile(tmp_path / "table.parquet", force=False).check_schema(schema)
 

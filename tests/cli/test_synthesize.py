@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import shutil
 import subprocess
 from contextlib import suppress
@@ -142,7 +141,7 @@ def test_queries_from_a_file(folder: Path) -> None:
 def test_progress_on_a_terminal(folder: Path) -> None:
     """Each part of a run is seen, on standard error alone."""
     for words in ([], ["--mechanism", "adaptive", "--epochs", "2"]):
-        main, terminal = pty.openpty()
+        main, terminal = os.openpty()
         # Rich draws ten times a second; what is quick is drawn when the next thing begins.
         environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
         command = [*COMMAND, "synthesize", *QUICK, *words]

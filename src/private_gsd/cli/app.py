@@ -15,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from private_gsd import __version__
 from private_gsd.cli import console
 from private_gsd.errors import GsdError
+from private_gsd.system.operating_system import is_closed_pipe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,15 +97,15 @@ def main() -> None:
     """Run the command line; users' mistakes give a message and an exit code, not a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # for terminals that lack some characters
+            stream.reconfigure(errors="private_gsd.spell")  # what its encoding lacks
     try:
         app()
     except GsdError as error:
         _fail(str(error), error.exit_code)
-    except BrokenPipeError:
-        console.silence_stdout()
-        sys.exit(0)
     except OSError as error:
+        if is_closed_pipe(error):
+            console.silence_stdout()
+            sys.exit(0)
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}", 1)
     except KeyboardInterrupt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 import warnings
@@ -30,8 +31,35 @@ if TYPE_CHECKING:
 
     Batch = TypeVar("Batch", bound=Sized)
 
+# What stands for a character of ours that the encoding of a terminal, a file or a pipe lacks.
+SPELLED = {
+    "ε": "epsilon",
+    "δ": "delta",
+    "ρ": "rho",
+    "µ": "u",
+    "≤": "<=",
+    "₁": "1",
+    "²": "2",
+    "…": "...",
+    "–": "-",
+    "’": "'",
+    "█": "#",
+    "░": ".",
+    **dict(zip("▁▂▃▄▅▆▇", "123456789", strict=False)),
+}
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
+
+
+def spell(error: UnicodeError) -> tuple[str, int]:
+    """Spell the characters that an encoding lacks; a handler of errors for ``codecs``."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(SPELLED.get(each, "?") for each in lacking), error.end
+
+
+codecs.register_error("private_gsd.spell", spell)
 
 
 def note(message: str) -> None:
@@ -87,9 +115,10 @@ def write_text(path: Path, text: str, *, force: bool) -> None:
     if path.exists() and not force:
         raise GsdError(f"{path}: exists already; choose another name, or add --force to replace it")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text, encoding="utf-8", newline="\n")
 
 
 def silence_stdout() -> None:
     """Redirect standard output to nothing, so that a closed pipe gives no error at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with Path(os.devnull).open("wb") as nothing:
+        os.dup2(nothing.fileno(), sys.stdout.fileno())

@@ -145,7 +145,9 @@ def demo(
     )
     copied = Summary(schema)
     copied.add(made.matrix)
-    picture.write_text(comparison(schema, summary.counts, copied.counts), encoding="utf-8")
+    picture.write_text(
+        comparison(schema, summary.counts, copied.counts), encoding="utf-8", newline="\n"
+    )
     say(f"   A picture of both tables, column by column: {escape(str(picture))}", soft_wrap=True)
     say(
         "\n[bold]Your own table:[/]\n"

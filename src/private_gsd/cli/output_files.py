@@ -16,6 +16,7 @@ import pyarrow.parquet
 from private_gsd.data.encoding.spelling import check_spelling, spelled, spelled_types
 from private_gsd.data.sources.restoring import to_arrow
 from private_gsd.errors import GsdError, SchemaError
+from private_gsd.system.file_systems import is_within, place_new, remove, replace, same_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,11 +50,10 @@ class OutputFile:
         path = self.path
         if path.suffix not in self.kinds:
             raise GsdError(f"{path}: the output must end in {' or '.join(self.kinds)}")
-        place = path.resolve()
         for what, other in others.items():
             if other is not None:
-                taken = Path(other).resolve()
-                if place == taken or (what == "the release" and taken in place.parents):
+                taken = Path(other)
+                if same_file(path, taken) or (what == "the release" and is_within(path, taken)):
                     raise GsdError(f"{path}: is {what}, or in it; choose another name")
         if data is not None and self._is_of(data):
             raise GsdError(
@@ -104,7 +104,7 @@ class OutputFile:
             with temporary.open("xb") as file:  # opened here, since Arrow accepts UTF-8 names only
                 write(file)
             if self.force:
-                temporary.replace(self.path)
+                replace(temporary, self.path)
             else:
                 self._place(temporary)
         except FileExistsError:
@@ -112,15 +112,15 @@ class OutputFile:
         except OSError as error:
             raise GsdError(f"{self.path}: cannot be written: {error.strerror or error}") from None
         finally:
-            temporary.unlink(missing_ok=True)
+            remove(temporary)
 
     def _is_of(self, data: str) -> bool:
         """Whether the output is, or would be, one of the files that a path or a glob names."""
         place = self.path.resolve()
         if Path(data).is_dir():
-            return Path(data).resolve() in place.parents
+            return is_within(place, Path(data))
         found = [data, *(glob.glob(data, recursive=True) if glob.has_magic(data) else [])]  # noqa: PTH207
-        same = any(Path(each).resolve() == place for each in found)
+        same = any(same_file(Path(each), place) for each in found)
         # The folder of the pattern may be a link.
         patterns = {Path(data).absolute(), Path(data).parent.resolve() / Path(data).name}
         return same or any(fnmatch.fnmatch(str(place), str(each)) for each in patterns)
@@ -128,12 +128,12 @@ class OutputFile:
     def _place(self, temporary: Path) -> None:
         """Move the file into place; an existing file is never replaced."""
         try:
-            os.link(temporary, self.path)
+            place_new(temporary, self.path)
         except FileExistsError:
             raise
         except OSError:  # a file system without hard links
             self.path.touch(exist_ok=False)
-            temporary.replace(self.path)
+            replace(temporary, self.path)
 
     def _exists(self) -> GsdError:
         return GsdError(

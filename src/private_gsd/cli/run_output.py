@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from private_gsd.cli import console
 from private_gsd.privacy.record import at_most, uncovered
+from private_gsd.system.operating_system import ending_signals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def orderly_end() -> Iterator[None]:
-    """Print how to resume after a failure; Ctrl-C, SIGTERM and SIGHUP end a run in order."""
+    """Print how to resume after a failure; Ctrl-C and the system's signals end a run in order."""
 
     def end(number: int, _: object) -> None:
         # Objects that are incomplete at this moment may raise errors when they are deleted. These
@@ -32,11 +33,7 @@ def orderly_end() -> Iterator[None]:
         sys.unraisablehook = lambda _: None
         raise SystemExit(128 + number)
 
-    numbers = [
-        number
-        for number in (signal.SIGTERM, signal.SIGHUP)
-        if signal.getsignal(number) is not signal.SIG_IGN  # as nohup asks
-    ]
+    numbers = ending_signals()  # but for SIGHUP where nohup has it ignored
     before = [signal.signal(number, end) for number in numbers]
     try:
         yield

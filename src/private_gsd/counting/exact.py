@@ -6,7 +6,6 @@ redacted, and which cannot be pickled, copied or converted to an array.
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 from collections import deque
@@ -23,6 +22,7 @@ from private_gsd.data.sources.spark import SparkFrame
 from private_gsd.errors import DataError, SourceError
 from private_gsd.kernels.binning import count_outside
 from private_gsd.system.memory import SHARE, available
+from private_gsd.system.operating_system import cores
 from private_gsd.system.progress import Progress, ignore
 from private_gsd.workloads.workload import RunningCounts
 
@@ -262,7 +262,7 @@ def count(
             f"expected a matrix with {len(workload.schema)} columns, not shape {matrix.shape}"
         )
     matrix = np.asarray(matrix, dtype=np.float64)
-    threads = threads or len(os.sched_getaffinity(0))
+    threads = threads or cores()
     # Every thread gets the same number of pieces of the same size, so that none waits.
     rounds = max(1, -(-len(matrix) // (threads * BATCH_ROWS)))
     pieces = np.array_split(matrix, threads * rounds)
@@ -296,7 +296,7 @@ def _count(
         total: The number of rows of all pieces, where it is known.
         progress: Called after every piece.
     """
-    threads = threads or len(os.sched_getaffinity(0))
+    threads = threads or cores()
     counts: queue.SimpleQueue[RunningCounts] = queue.SimpleQueue()
     for _ in range(threads):
         counts.put(RunningCounts(workload))

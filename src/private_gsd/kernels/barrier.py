@@ -7,15 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import llvmlite.binding
 from numba import types
 from numba.extending import intrinsic
 
 from private_gsd.kernels.compiling import inlined
+from private_gsd.system.operating_system import core_yielding
 
 # Number of checks of the barrier after which a thread yields its core.
 PATIENCE = 2000
 
-_offer_core: Any = types.ExternalFunction("sched_yield", types.int32())
+_name, _address = core_yielding()
+if _address is not None:
+    llvmlite.binding.add_symbol(_name, _address)
+_offer_core: Any = types.ExternalFunction(_name, types.int32())
 
 
 _intrinsic: Any = intrinsic  # a kernel calls it without the first argument

@@ -19,7 +19,6 @@ import inspect
 import os
 import pickle
 import secrets
-import stat
 import sys
 from contextlib import suppress
 from functools import lru_cache
@@ -30,6 +29,10 @@ import numba
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
+
+from private_gsd.system import file_systems
+from private_gsd.system.file_systems import open_to_read
+from private_gsd.system.operating_system import user_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -95,7 +98,8 @@ class KernelCache(NullCache):
     def _file(self, key: tuple[Any, ...]) -> str:
         """A file name for a signature and a processor; a later entry replaces an earlier one."""
         number = hashlib.sha256(repr(key).encode()).hexdigest()[:24]
-        return f"{self._name}-{number}.{sys.implementation.cache_tag}.kernel"
+        name = self._name.replace("<", "").replace(">", "")  # which Windows forbids
+        return f"{name}-{number}.{sys.implementation.cache_tag}.kernel"
 
     def _folders(self) -> Iterator[Path]:
         """The folders of the entries."""
@@ -104,7 +108,7 @@ class KernelCache(NullCache):
             yield Path(_config.CACHE_DIR) / mine
         yield self._source.parent / "__pycache__"
         with suppress(RuntimeError):  # the home folder is unknown
-            yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / mine
+            yield user_cache() / mine
 
 
 @lru_cache
@@ -114,10 +118,7 @@ def _digest_of(source: Path) -> str:
 
 def _read(path: Path) -> bytes:
     """The content of a regular file; anything else is refused, as a pipe would block."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(f"{path}: is no file")
+    with os.fdopen(open_to_read(path, follow=True), "rb") as file:
         return file.read()
 
 
@@ -128,7 +129,7 @@ def _write(path: Path, content: bytes) -> None:
     try:
         with new.open("xb") as file:
             file.write(content)
-        new.replace(path)
+        file_systems.replace(new, path)
     except BaseException:
         with suppress(OSError):
             new.unlink()

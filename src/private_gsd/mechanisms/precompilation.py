@@ -6,7 +6,6 @@ with made-up answers. Neither the data nor its size is used.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from private_gsd.counting.exact import count
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.projection.domain import columns_of, random_table
+from private_gsd.system.operating_system import cores
 from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def precompile(
         )
     # A projected table is counted in column order, an initial table in row order.
     columns = columns_of(few.schema, [np.empty(0)] * len(few.schema))
-    table = random_table(columns, 2 * len(os.sched_getaffinity(0)), 0)
+    table = random_table(columns, 2 * cores(), 0)
     for matrix in (table, np.asfortranarray(table)):
         count(few, matrix)
 

@@ -8,7 +8,6 @@ their scale, and asks OpenDP for the cost of that scale, which must not exceed t
 from __future__ import annotations
 
 import math
-import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
@@ -23,6 +22,7 @@ from opendp.mod import enable_features
 from private_gsd.errors import BudgetError
 from private_gsd.privacy.budget import units_to_rho
 from private_gsd.privacy.conversions import ROUNDING
+from private_gsd.system.operating_system import cores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,7 +60,7 @@ class SecureNoise:
     def __init__(self, threads: int | None = None) -> None:
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads!r}")
-        self._threads = threads or len(os.sched_getaffinity(0))
+        self._threads = threads or cores()
 
     def gaussian(self, counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
         """Add discrete Gaussian noise, drawn on several threads."""

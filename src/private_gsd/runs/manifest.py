@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from private_gsd.errors import ReleaseError
+from private_gsd.system.file_systems import is_link
 from private_gsd.system.untrusted_files import MAX_ARRAYS, read_file
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _entry(content: bytes) -> Entry:
 def _read(folder: Path, name: str) -> bytes:
     path = folder / name
     try:
-        if path.parent != folder and path.parent.is_symlink():
+        if path.parent != folder and is_link(path.parent):
             raise ValueError("is behind a symbolic link")
         return read_file(path, MAX_ARRAYS)
     except FileNotFoundError:

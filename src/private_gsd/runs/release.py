@@ -39,6 +39,8 @@ from private_gsd.runs.settings import RunSettings
 from private_gsd.runs.synthetic_table import read_table
 from private_gsd.schema import Schema
 from private_gsd.system import durable_files
+from private_gsd.system.file_systems import is_link
+from private_gsd.system.folder_locks import LOCK
 from private_gsd.system.markup import html_table
 from private_gsd.system.untrusted_files import (
     MAX_DOCUMENT,
@@ -252,6 +254,7 @@ class Release:
         except ReleaseError:
             begun = False
         mine = {*INPUTS, "run.json", "external"} if begun else set()
+        mine.add(LOCK)
         others = [path.name for path in self.folder.iterdir() if path.name not in mine]
         others = [name for name in others if not durable_files.TEMPORARY.fullmatch(name)]
         if others:
@@ -351,7 +354,7 @@ class Release:
     def _subfolder(self, name: str) -> Path:
         """A folder of measurements; a link to another place is refused."""
         folder = self.folder / name
-        if folder.is_symlink():
+        if is_link(folder):
             raise ReleaseError(f"{folder}: is a symbolic link, and a release has none")
         return folder
 

@@ -16,6 +16,7 @@ from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.privacy.ledger.reservations import Reservation
 from private_gsd.privacy.record import release_record
 from private_gsd.runs.payments import LedgerPayments
+from private_gsd.system.file_systems import is_within
 from private_gsd.system.interruptions import InterruptGuard
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class ReleaseRun:
     def _ledger_path(self, facts: dict[str, Any], moved: Path | None) -> Path:
         """Where the ledger is; refuses a place where it would be published, or is gone."""
         path = moved or Path(facts["ledger"])
-        if self.release.folder.resolve() in path.resolve().parents:
+        if is_within(path, self.release.folder):
             raise LedgerError(
                 f"{path}: is in the release, and would be published with it; put the ledger "
                 "elsewhere"

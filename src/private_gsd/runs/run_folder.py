@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import io
 import os
 import platform
 import shutil
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from private_gsd.measurements.measurements import Measurements
 from private_gsd.runs.manifest import INPUTS, OPTIONAL, OUTPUTS, Manifest
 from private_gsd.runs.release import FORMAT, VERSION, Release
 from private_gsd.runs.synthetic_table import check_size, table_bytes
-from private_gsd.system import durable_files
+from private_gsd.system import durable_files, file_systems, folder_locks
 from private_gsd.system.untrusted_files import (
     MAX_ARRAYS,
     MAX_DOCUMENT,
@@ -113,7 +112,7 @@ class RunFolder(Release):
     def discard(self) -> None:
         """Remove what ``begin`` wrote, where nothing was paid for."""
         for name in ("release.json", "run.json", *INPUTS):
-            (self.folder / name).unlink(missing_ok=True)
+            file_systems.remove(self.folder / name)
         shutil.rmtree(self.folder / "external", ignore_errors=True)
 
     @contextmanager
@@ -121,17 +120,14 @@ class RunFolder(Release):
         """Nobody else works on this release meanwhile, or two runs would draw under one charge."""
         with self._writing():
             durable_files.make_folder(self.folder)
-            descriptor = os.open(self.folder, os.O_RDONLY)
-        try:
+        with ExitStack() as lock:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock.enter_context(folder_locks.locked(self.folder))
             except BlockingIOError:
                 raise ReleaseError(f"{self.folder}: another process is working on it") from None
             except OSError as error:
                 raise ReleaseError(f"{self.folder}: cannot be locked: {error.strerror}") from None
             yield
-        finally:
-            os.close(descriptor)
 
     @property
     def run(self) -> dict[str, Any]:
@@ -197,7 +193,7 @@ class RunFolder(Release):
             durable_files.write(self.folder / f"table-{number}.npy", mark + buffer.getvalue())
             for old in self.folder.glob("table-*.npy"):
                 if old.stem not in (f"table-{number}", f"table-{number - 1}"):
-                    old.unlink(missing_ok=True)
+                    file_systems.remove(old)
 
     def _mark(self, number: int, content: bytes) -> bytes:
         """A checksum that binds a table to its run and its number."""
@@ -221,7 +217,7 @@ class RunFolder(Release):
                 durable_files.recover(self.folder / name, committed_at)
             for path in self.folder.glob(".*.tmp"):
                 if durable_files.TEMPORARY.fullmatch(path.name):
-                    path.unlink()
+                    file_systems.remove(path)
         Measurements.tidy(measured)
 
     def finish(self, table: pa.RecordBatch, privacy: dict[str, Any]) -> None:

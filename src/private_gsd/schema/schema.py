@@ -174,7 +174,7 @@ class Schema:
 
     def write(self, path: str | Path) -> None:
         """Write the schema as a TOML file; ``read`` returns an equal schema."""
-        Path(path).write_text(self.to_toml(), encoding="utf-8")
+        Path(path).write_text(self.to_toml(), encoding="utf-8", newline="\n")
 
     def to_toml(self) -> str:
         """The text of the schema file."""

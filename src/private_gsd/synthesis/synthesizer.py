@@ -22,6 +22,7 @@ from private_gsd.runs.settings import MOST_SEED, check_dataset
 from private_gsd.runs.temporary_release import TemporaryRelease
 from private_gsd.synthesis.choices import Choices, Parameters
 from private_gsd.synthesis.sampling import fill_columns, sampled
+from private_gsd.system.file_systems import is_within
 from private_gsd.system.progress import Progress, shown
 from private_gsd.workloads.checks import whole
 
@@ -386,9 +387,8 @@ def _free_folder(release: str | Path | None, ledger: str | Path | None) -> Path 
         raise ReleaseError(f"release must be a path, not {release!r:.80}")
     if release is None:
         return None
-    folder = Path(release)
-    Release(folder).check_free()
-    if isinstance(ledger, str | Path) and folder.resolve() in Path(ledger).resolve().parents:
+    Release(folder := Path(release)).check_free()
+    if isinstance(ledger, str | Path) and is_within(Path(ledger), folder):
         raise LedgerError(
             f"{ledger}: is in the release, and would be published with it; put it elsewhere"
         )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from private_gsd.errors import NotCommittedError
+from private_gsd.system import file_systems
 from private_gsd.system.untrusted_files import MAX_ARRAYS, read_file
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def make_folder(folder: Path) -> None:
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for each in missing:
-        _sync_folder(each.parent)
+        file_systems.sync_folder(each.parent)
 
 
 def write(path: Path, content: bytes) -> None:
@@ -36,10 +36,10 @@ def write(path: Path, content: bytes) -> None:
         with temporary.open("wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            file_systems.sync(file.fileno())
         move(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        file_systems.remove(temporary)
 
 
 def publish(path: Path, content: bytes, before: Before) -> None:
@@ -57,7 +57,7 @@ def publish(path: Path, content: bytes, before: Before) -> None:
     try:
         before(hashlib.sha256(content).hexdigest())
     except NotCommittedError:  # the file must never be moved into place
-        pending.unlink()
+        file_systems.remove(pending)
         raise
     move(pending, path)
 
@@ -79,7 +79,7 @@ def recover(path: Path, committed_at: Callable[[str], int]) -> None:
         if committed_at(digest_of(pending)) > shown:
             move(pending, path)
         else:
-            pending.unlink()
+            file_systems.remove(pending)
 
 
 def digest_of(path: Path) -> str:
@@ -89,17 +89,9 @@ def digest_of(path: Path) -> str:
 
 def move(path: Path, target: Path) -> None:
     """Move a file to its place, durably."""
-    path.replace(target)
-    _sync_folder(target.parent)
+    file_systems.replace(path, target)
+    file_systems.sync_folder(target.parent)
 
 
 def _pending(path: Path) -> Path:
     return path.with_name(f".{path.name}.pending")
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import resource
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from private_gsd.errors import ProjectionError
+from private_gsd.system.operating_system import memory_limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,15 +49,11 @@ def require_room(rows: int, base: float, row: float, what: str, instead: str) ->
 
 
 def _limits(root: Path) -> Iterator[float]:
-    with suppress(ValueError, OSError):  # not known on this system
-        yield float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if soft != resource.RLIM_INFINITY:
-        yield float(soft)
-    # The limits of a container: those of its control group and of all parents of this group.
+    yield from memory_limits()
+    # The limits of a container of Linux: those of its control group and of all parents of it.
     for name in _groups(root):
         try:
-            text = (root / "sys/fs/cgroup" / name).read_text().strip()
+            text = (root / "sys/fs/cgroup" / name).read_text(encoding="utf-8").strip()
         except OSError:
             continue
         if text.isdigit():  # not "max"
@@ -69,7 +63,7 @@ def _limits(root: Path) -> Iterator[float]:
 def _groups(root: Path) -> Iterator[str]:
     """The files with the memory limits of the control groups of this process."""
     try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
+        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
     for line in lines:

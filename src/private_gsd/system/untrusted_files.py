@@ -5,19 +5,19 @@ The functions raise ``ValueError`` or ``OSError`` only. Callers add the name of 
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import io
 import json
 import math
 import os
 import re
-import stat
 import struct
 import zipfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from private_gsd.system.file_systems import open_to_read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,17 +41,8 @@ def read_file(path: Path, limit: int) -> bytes:
         path: The file. Its folder may be a link; the file must not be one.
         limit: The largest number of bytes that the file may have.
     """
-    try:
-        # Without O_NONBLOCK, opening a pipe would wait for a writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise ValueError("is a symbolic link, not a file") from None
-        raise
-    with os.fdopen(descriptor, "rb") as file:
-        about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode):
-            raise ValueError("is not a plain file")
+    with os.fdopen(open_to_read(path, follow=False), "rb") as file:
+        about = os.fstat(file.fileno())
         if about.st_size > limit:
             raise ValueError(f"has more than the {limit:,} bytes allowed")
         content = file.read(about.st_size + 1)  # not more than the checked size

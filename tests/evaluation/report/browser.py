@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import fcntl
 import json
 import os
 import select
@@ -131,6 +130,8 @@ class Browser:
 
 def _pipe() -> tuple[int, int]:
     """A pipe whose ends are not in the way of the numbers that Chromium wants."""
+    import fcntl  # not on Windows
+
     ends = []
     for end in os.pipe():
         ends.append(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10))

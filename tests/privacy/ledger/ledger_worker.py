@@ -10,7 +10,6 @@ import ctypes
 import json
 import os
 import random
-import resource
 import signal
 import sys
 import time
@@ -108,6 +107,8 @@ def charge_and_release(path: str, released: Path, last: str) -> None:
 
 def run_out_of_disk(path: str, size: str) -> None:
     """Charge until files can grow no more, then look."""
+    import resource  # not on Windows
+
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), int(size)))
     paid = []
     with Ledger(path, create=True) as ledger:

@@ -44,4 +44,4 @@ def half_written(path: Path) -> None:
         for name in ("", "-journal"):
             shutil.copy(f"{path}{name}", f"{path}{name}.copy")
     for name in ("", "-journal"):
-        Path(f"{path}{name}.copy").rename(f"{path}{name}")
+        Path(f"{path}{name}.copy").replace(f"{path}{name}")

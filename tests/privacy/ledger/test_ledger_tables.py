@@ -10,8 +10,10 @@ import pytest
 
 from private_gsd.privacy.ledger.ledger import Ledger
 from tests.privacy.ledger.ledgers import pay, small
+from tests.windows import removes_open_files
 
 
+@removes_open_files  # nor would a journal that a ledger has open be
 @pytest.mark.parametrize(
     "statement",
     [

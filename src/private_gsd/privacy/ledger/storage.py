@@ -7,15 +7,16 @@ import os
 import re
 import secrets
 import sqlite3
-import sys
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from private_gsd.errors import LedgerError
 from private_gsd.privacy.ledger.chain import BrokenChainError, verify
 from private_gsd.privacy.ledger.ledger_tables import APPLICATION_ID, CREATE_TABLES, VERSION
+from private_gsd.system import file_systems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from private_gsd.privacy.ledger.chain import Link
 
 BUSY_SECONDS = 30.0
+# How a transaction commits: its journal is removed, or emptied. SQLite waits for a removal by fsync
+# on the folder, which is not enough on macOS and not possible on Windows; it waits for the emptied
+# journal as for any file.
+JOURNAL = "delete" if file_systems.FOLDERS_SYNC else "truncate"
 # The name of a ledger file that is being made.
 _DRAFT = re.compile(r"\.private-gsd-[0-9a-f]{16}")
 
@@ -55,7 +60,7 @@ def create_file(file: Path, path: Path, fill: Callable[[sqlite3.Connection], Non
         fill: Writes the first accounts of the ledger.
     """
     journal = _beside(file, "-journal")
-    if journal.exists():  # SQLite would apply it to the new file
+    if _holds_something(journal):  # SQLite would apply it to the new file
         if file.exists():
             return  # another process made the ledger meanwhile, and is using the journal
         raise LedgerError(
@@ -72,12 +77,12 @@ def create_file(file: Path, path: Path, fill: Callable[[sqlite3.Connection], Non
             _set_durable(connection)
             connection.executescript(CREATE_TABLES)
             fill(connection)
-        os.link(draft, file)
+        file_systems.place_new(draft, file)
     except FileExistsError:
         pass  # another process made it meanwhile
     finally:
         for suffix in ("", "-journal"):
-            _beside(draft, suffix).unlink(missing_ok=True)
+            file_systems.remove(_beside(draft, suffix))
 
 
 def check_format(file: Path, path: Path) -> None:
@@ -113,7 +118,7 @@ def open_file(file: Path, path: Path, read_only: bool) -> tuple[sqlite3.Connecti
         connection.execute("PRAGMA trusted_schema = OFF")
         if read_only:
             connection.execute("PRAGMA query_only = ON")
-        elif connection.execute("PRAGMA journal_mode = DELETE").fetchone() != ("delete",):
+        elif connection.execute(f"PRAGMA journal_mode = {JOURNAL}").fetchone() != (JOURNAL,):
             raise LedgerError(f"{path}: cannot be given a rollback journal; is it in use?")
         connection.execute("BEGIN")
         end = _verified(connection)
@@ -158,26 +163,18 @@ def mount_points(path: Path) -> set[Path]:
     Args:
         path: The path of the ledger, for the error message.
     """
-    if sys.platform != "linux":  # elsewhere files are not mounted
-        return set()
     try:
-        lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+        return file_systems.mount_points()
     except OSError as error:
         raise LedgerError(
             f"{path}: /proc/self/mountinfo cannot be read, and so it is not known whether the "
             "file has another name; make /proc visible"
         ) from error
-    # The fifth field; spaces, tabs, line ends and backslashes in it are written in octal.
-    escaped = re.compile(rb"\\([0-7]{3})")
-    return {
-        Path(os.fsdecode(escaped.sub(lambda code: bytes([int(code[1], 8)]), line.split()[4])))
-        for line in lines
-    }
 
 
 def _connect(file: Path, options: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        f"{file.as_uri()}?{options}",
+        f"{_uri(file)}?{options}",
         uri=True,
         timeout=BUSY_SECONDS,
         isolation_level=None,  # transactions are explicit
@@ -191,10 +188,22 @@ def _connect(file: Path, options: str) -> sqlite3.Connection:
 def _set_durable(connection: sqlite3.Connection) -> None:
     """Make commits durable: when a commit returns, it is on the disk.
 
-    A rollback journal commits by removing the journal, and only EXTRA waits for the removal.
+    A rollback journal commits by removing the journal, and only EXTRA waits for the removal. Where
+    it cannot, the journal is emptied instead (see ``JOURNAL``).
     """
     connection.execute("PRAGMA synchronous = EXTRA")
     connection.execute("PRAGMA fullfsync = ON")  # macOS: the disk, not its cache
+
+
+def _holds_something(journal: Path) -> bool:
+    """Whether a journal has anything that SQLite would apply: an emptied one stays behind."""
+    return journal.exists() and (JOURNAL == "delete" or journal.stat().st_size > 0)
+
+
+def _uri(file: Path) -> str:
+    """The address of a file as SQLite reads it, also for a folder that is shared by Windows."""
+    path = file.as_posix()
+    return f"file://{'' if path.startswith('/') else '/'}{quote(os.fsencode(path))}"
 
 
 def _verified(connection: sqlite3.Connection) -> Link:

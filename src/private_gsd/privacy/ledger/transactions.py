@@ -46,6 +46,8 @@ class LedgerFile:
         self._connection: sqlite3.Connection | None = None
         self._last = START
         try:
+            if "\0" in str(self.path):  # which Windows finds later
+                raise ValueError("embedded null character")
             self._file = file = self.path.resolve()
             self._name = self.path.absolute()
         except (RuntimeError, ValueError) as error:  # links in a circle, a NUL in the name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from private_gsd.projection.genetic.function_search import FunctionSearch
 from private_gsd.projection.objective import Objective
 from private_gsd.projection.watch import Reason, SearchState, Stopped, Watch
 from private_gsd.schema import Real
+from private_gsd.system.operating_system import cores
 from private_gsd.system.progress import Progress, ignore
 from private_gsd.workloads.checks import whole
 
@@ -100,8 +100,7 @@ def evolve(
         raise ProjectionError(f"config must be a GeneticSearch, not {type(config).__name__}")
     rows = config.rows_of(rows)
     seed = whole("seed", seed, 0, 2**63 - 1, ProjectionError)
-    cores = len(os.sched_getaffinity(0))
-    threads = cores if threads is None else whole("threads", threads, 1, 1024, ProjectionError)
+    threads = cores() if threads is None else whole("threads", threads, 1, 1024, ProjectionError)
     objective = Objective(measurements, config.weights)
     if start is not None:
         start = _checked(start, objective.schema, rows)
