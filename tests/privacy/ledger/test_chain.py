@@ -63,7 +63,7 @@ def test_any_flipped_bit_is_noticed_or_does_no_harm(path: Path) -> None:
             assert str(error).startswith(f"{path}: ")
             with pytest.raises(LedgerError):
                 Ledger(path)
-    assert noticed > 0.6 * len(bits)
+    assert noticed > 0.8 * len(bits)
 
 
 @pytest.mark.parametrize(
