@@ -286,3 +286,18 @@ def test_schema_of_one_value_pair() -> None:
     found = learned(schema.columns[0], np.array([0.0, 1.0, 1.0, 1.0] * 100), 3.0)  # type: ignore[arg-type]
     assert len(found.levels) == 1
     assert found.shares[1] == pytest.approx(0.75, abs=0.05)
+
+
+def test_few_values_each_have_a_cell_where_noise_tells_them_apart() -> None:
+    """Also rare ones: another column may follow from them, as a degree from years of school."""
+    rng = np.random.default_rng(7)
+    column = Integer("x", lower=1, upper=16)
+    values = np.append(rng.integers(8, 17, 9000), rng.integers(1, 8, 500)).astype(np.float64)
+    for seed in range(5):
+        found = learned(column, values, 5.0, seed)
+        assert found.cut_points(16, least=15 / 9500).tolist() == list(range(1, 17))
+        # Where there is more noise, the rare ones are one cell.
+        joined = found.cut_points(16, least=600 / 9500)
+        assert joined.tolist()[:1] == [1]
+        assert len(joined) < 14
+        assert {9, 10, 11, 12, 13, 14, 15, 16} <= set(joined.tolist())

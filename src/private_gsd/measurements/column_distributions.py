@@ -135,6 +135,8 @@ class ColumnDistribution:
             most: The largest number of cells.
             least: The least share of the records that a cell should have.
         """
+        if len(self.starts) <= most:
+            return self._without_small(self.starts, most, least / 4)
         least = max(least, 1 / most)
         shares = self.shares
         # A single value with half of what a cell should have stands alone.
