@@ -17,7 +17,7 @@ from rich.table import Table
 
 from private_gsd import datasets
 from private_gsd.cli import console
-from private_gsd.cli.options import DATA, OUTPUT
+from private_gsd.cli.panels import DATA, OUTPUT
 from private_gsd.cli.picture import comparison
 from private_gsd.counting.comparison import query_errors
 from private_gsd.data.sources import open_source
