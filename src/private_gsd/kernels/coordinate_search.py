@@ -20,7 +20,7 @@ from private_gsd.kernels.edits import (
     looks_at_values,
     score_atoms,
 )
-from private_gsd.kernels.halfspaces import prepare_halfspaces, score_halfspaces
+from private_gsd.kernels.halfspaces import has_halfspaces, prepare_halfspaces, score_halfspaces
 from private_gsd.kernels.predicates import looks_at_number, prepare_valued, score_valued
 from private_gsd.kernels.rules import draw_ruled, ruled_by_number
 from private_gsd.kernels.streams import begin, below, shuffle
@@ -148,9 +148,10 @@ def _best_candidate(_valued, problem, state, row, column, size, workspace):  # t
             value = workspace.candidates[0, place]
             atom = np.int64(workspace.candidates[1, place])
         score = workspace.scores[atom]
-        score += score_halfspaces(
-            problem.directions, discrete, column, value, atom, workspace.slacks, workspace.gains
-        )
+        if has_halfspaces(problem.directions):
+            score += score_halfspaces(
+                problem.directions, discrete, column, value, atom, workspace.slacks, workspace.gains
+            )
         if looks_at_number(problem.clauses, column):
             score += score_valued(
                 problem.clauses,

@@ -126,7 +126,8 @@ def has_halfspaces(directions):  # type: ignore[no-untyped-def]
 @optional(None)
 def load_halfspaces(directions, discrete, values, atoms, products):  # type: ignore[no-untyped-def]
     """A row's products with all directions."""
-    _products(directions, discrete, values, atoms, -1, 0.0, 0, products)
+    if directions.queries.size > 0:
+        _products(directions, discrete, values, atoms, -1, 0.0, 0, products)
 
 
 @optional(None)
@@ -201,6 +202,8 @@ def delta_halfspaces(  # type: ignore[no-untyped-def]
         old: The row's products, from ``load_halfspaces``.
         new: The products after the edit; written.
     """
+    if directions.queries.size == 0:
+        return 0.0
     _products(directions, discrete, values, atoms, column, value, atom, new)
     delta = 0.0
     for place in range(np.uint64(old.size)):

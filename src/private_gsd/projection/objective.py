@@ -99,17 +99,21 @@ class Objective:
         self._depth = depth_of(conditions)
         self._cuts = cuts
         queries = np.array([query for query, _ in layout.conditions])
+        # A part that is left out is not compiled, and with what may be left out the number of forms
+        # of the kernels doubles. An adaptive run fits any of its families: with two such halves,
+        # all families or any one of them have all forms that there are (rules are always there).
+        geometric = bool(layout.conjunctions or layout.halfspaces)
+        logical = bool(truths or layout.sums)
+        ruled = bool(rules.texts)
         return Problem(
             columns_of(self.schema, cuts),
             tables_of(self.schema, layout.tables, cuts, self.share_weights),
-            conditions_of(self.schema, layout.conjunctions, cuts) if layout.conjunctions else (),
-            directions_of(self.schema, layout.halfspaces, self.share_weights)
-            if layout.halfspaces
-            else (),
-            compiled(self.schema, truths, queries, cuts) if truths else (),
-            parts_of(self.schema, layout.sums, cuts) if layout.sums else (),
-            kernel_of(rules, cuts) if rules.texts else (),
-            (True,) if layout.halfspaces or conditions else (),
+            conditions_of(self.schema, layout.conjunctions, cuts) if geometric else (),
+            directions_of(self.schema, layout.halfspaces, self.share_weights) if geometric else (),
+            compiled(self.schema, truths, queries, cuts) if logical else (),
+            parts_of(self.schema, layout.sums, cuts) if logical else (),
+            kernel_of(rules, cuts) if ruled else (),
+            (True,) if geometric or logical or ruled else (),
             self.share_weights,
         )
 
