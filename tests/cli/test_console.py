@@ -80,6 +80,6 @@ def test_a_page_is_opened_only_where_somebody_sees_it(
         asked.append(page)
         return True
 
-    monkeypatch.setattr("webbrowser.open", show)
+    monkeypatch.setattr("webbrowser.open_new_tab", show)
     assert console.show_page(tmp_path / "a page.html") is opened
     assert asked == ([(tmp_path / "a page.html").as_uri()] if opened else [])

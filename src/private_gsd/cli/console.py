@@ -125,7 +125,7 @@ def show_page(path: Path) -> bool:
     if not (has_desktop() and sys.stdin.isatty() and sys.stdout.isatty()):
         return False
     try:
-        return webbrowser.open(path.absolute().as_uri())
+        return webbrowser.open_new_tab(path.absolute().as_uri())
     except (OSError, webbrowser.Error):
         return False
 
