@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 
 import private_gsd
@@ -31,21 +32,43 @@ def test_version(tmp_path: Path) -> None:
     assert run_alone("--version", cwd=tmp_path)[0] == f"private-gsd {private_gsd.__version__}\n"
 
 
-@pytest.mark.parametrize("word", ["--version", "--help"])
-def test_little_is_imported_before_a_command_is_used(word: str) -> None:
+def heavy(cwd: Path, *words: str) -> set[str]:
+    """What of ``HEAVY`` a command imports; the command must succeed."""
     program = f"""
 import sys
 from private_gsd.cli import main
-sys.argv = ["private-gsd", {word!r}]
+sys.argv = ["private-gsd", *{words!r}]
 try:
     main()
 except SystemExit as end:
     assert not end.code
 print("loaded:", *({{name.partition(".")[0] for name in sys.modules}} & {set(HEAVY)!r}))
 """
-    words = [sys.executable, "-c", program]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "loaded:"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=cwd)
+    first, *found = done.stdout.splitlines()[-1].split()
+    assert first == "loaded:"
+    return set(found)
+
+
+@pytest.mark.parametrize("word", ["--version", "--help"])
+def test_little_is_imported_before_a_command_is_used(tmp_path: Path, word: str) -> None:
+    assert heavy(tmp_path, word) == set()
+
+
+def test_a_ledger_is_shown_without_numba(tmp_path: Path) -> None:
+    total = ("--epsilon", "1", "--delta", "1e-9")
+    for words in (("create", "ledger.db", "--dataset", "mine", *total), ("show", "ledger.db")):
+        assert heavy(tmp_path, "ledger", *words) <= {"numpy", "pyarrow"}
+
+
+def test_a_schema_is_checked_without_numba(tmp_path: Path) -> None:
+    table = private_gsd.datasets.census(50)
+    private_gsd.datasets.census_schema().write(tmp_path / "schema.toml")
+    pyarrow.parquet.write_table(table, tmp_path / "census.parquet")
+    alone = heavy(tmp_path, "schema", "check", "schema.toml")
+    assert alone <= {"numpy", "pyarrow", "sqlglot"}
+    assert "numba" not in heavy(tmp_path, "schema", "check", "schema.toml", "census.parquet")
 
 
 def test_help_lists_the_commands(tmp_path: Path) -> None:

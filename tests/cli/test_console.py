@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from pathlib import Path
 
@@ -46,3 +47,39 @@ def test_a_text_replaces_no_other_unasked(tmp_path: Path) -> None:
     assert path.read_text() == "one"
     console.write_text(path, "two", force=True)
     assert path.read_text() == "two"
+
+
+@pytest.mark.parametrize(
+    ("variables", "terminal", "opened"),
+    [
+        ({"DISPLAY": ":0"}, True, True),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, True, True),
+        ({}, True, False),
+        ({"DISPLAY": ":0"}, False, False),
+        ({"DISPLAY": ":0", "CI": "true"}, True, False),
+        ({"DISPLAY": ":0", "SSH_CONNECTION": "::1 1 ::1 22"}, True, False),
+    ],
+)
+def test_a_page_is_opened_only_where_somebody_sees_it(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    variables: dict[str, str],
+    terminal: bool,
+    opened: bool,
+) -> None:
+    asked: list[str] = []
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "CI", "SSH_CONNECTION"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.platform", "linux")
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: terminal)
+
+    def show(page: str) -> bool:
+        asked.append(page)
+        return True
+
+    monkeypatch.setattr("webbrowser.open_new_tab", show)
+    assert console.show_page(tmp_path / "a page.html") is opened
+    assert asked == ([(tmp_path / "a page.html").as_uri()] if opened else [])

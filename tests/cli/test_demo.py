@@ -26,6 +26,9 @@ def test_demo(tmp_path: Path) -> None:
     picture = ElementTree.parse(tmp_path / "demo" / "comparison.svg")
     texts = {text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")}
     assert set(release.schema.names) <= texts
+    # It ends with something to look at, and no browser is opened: this is no terminal.
+    assert out.rstrip().endswith(f"the release report, {Path('demo', 'release.html')}.")
+    assert "<html" in (tmp_path / "demo" / "release.html").read_text(encoding="utf-8")
     shown, _ = run("ledger", "show", "demo/ledger.db", cwd=tmp_path)
     assert "discrete gaussian" in shown
     total, spent = (release.privacy[part]["rho"] for part in ("total", "spent"))

@@ -6,6 +6,7 @@ import codecs
 import os
 import sys
 import warnings
+import webbrowser
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from private_gsd.errors import GsdError
+from private_gsd.system.operating_system import has_desktop
 from private_gsd.system.progress import shown
 
 if TYPE_CHECKING:
@@ -116,6 +118,16 @@ def write_text(path: Path, text: str, *, force: bool) -> None:
         raise GsdError(f"{path}: exists already; choose another name, or add --force to replace it")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def show_page(path: Path) -> bool:
+    """Open a page in the browser if somebody sits before it; returns whether it was opened."""
+    if not (has_desktop() and sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    try:
+        return webbrowser.open_new_tab(path.absolute().as_uri())
+    except (OSError, webbrowser.Error):
+        return False
 
 
 def silence_stdout() -> None:

@@ -17,11 +17,12 @@ from rich.table import Table
 
 from private_gsd import datasets
 from private_gsd.cli import console
-from private_gsd.cli.options import DATA, OUTPUT
+from private_gsd.cli.panels import DATA, OUTPUT
 from private_gsd.cli.picture import comparison
 from private_gsd.counting.comparison import query_errors
 from private_gsd.data.sources import open_source
 from private_gsd.errors import GsdError, expect_type
+from private_gsd.evaluation import write_report
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.privacy.budget import RhoBudget, default_delta
 from private_gsd.privacy.ledger.ledger import Ledger
@@ -69,9 +70,11 @@ def demo(
     """
     names = (
         *("census.parquet", "drafted.toml", "schema.toml"),
-        *("ledger.db", "release", "synthetic.csv", "comparison.svg"),
+        *("ledger.db", "release", "synthetic.csv", "comparison.svg", "release.html"),
     )
-    data, drafted, public, ledger, release, synthetic, picture = (folder / name for name in names)
+    data, drafted, public, ledger, release, synthetic, picture, page = (
+        folder / name for name in names
+    )
     _own(folder, names)
     say = console.out.print
 
@@ -156,9 +159,12 @@ def demo(
         "total, for all releases)\n"
         "  private-gsd plan YOUR.csv --schema schema.toml --epsilon 1 --delta 1e-9\n"
         "  private-gsd synthesize YOUR.csv --schema schema.toml --epsilon 1 -o synthetic.csv "
-        "--release release --ledger ledger.db",
+        "--release release --ledger ledger.db\n",
         soft_wrap=True,
     )
+    write_report(made, page)
+    shown = " It is open in the browser." if console.show_page(page) else ""
+    say(f"[bold]Look at it:[/] the release report, {escape(str(page))}.{shown}", soft_wrap=True)
 
 
 def _beside(data: Path, synthetic: Path, measured: Measurements) -> Table:

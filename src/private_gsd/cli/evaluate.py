@@ -9,9 +9,9 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from private_gsd.cli import console, options
-from private_gsd.cli.options import DATA, QUERIES
+from private_gsd.cli import console, options, panels
 from private_gsd.cli.output_files import OutputFile
+from private_gsd.cli.panels import DATA, QUERIES
 from private_gsd.data.encoding import OnInvalid
 from private_gsd.evaluation import evaluate as evaluate_table
 from private_gsd.evaluation import evaluation_page
@@ -75,15 +75,13 @@ def evaluate(
     ] = 0,
     output: Annotated[
         Path | None,
-        options.output_option("The file of the evaluation report: .html; with --json also .json."),
+        panels.output_option("The file of the evaluation report: .html; with --json also .json."),
     ] = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
     as_json: Annotated[
         bool,
-        options.json_option(
-            "Print every figure as one JSON document, or write it to a .json file."
-        ),
+        panels.json_option("Print every figure as one JSON document, or write it to a .json file."),
     ] = False,
 ) -> None:
     """Compare a synthetic table with the real table. The evaluation report is confidential."""

@@ -10,13 +10,13 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from private_gsd.cli import console, options
-from private_gsd.cli.options import PRIVACY
+from private_gsd.cli import console, panels
+from private_gsd.cli.panels import PRIVACY
 from private_gsd.privacy.budget import Conversion, RhoBudget, units_to_rho
 from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.privacy.ledger.reservations import Reservation, open_reservations
 from private_gsd.privacy.record import at_most
-from private_gsd.workloads.family import Neighbours
+from private_gsd.schema.neighbours import Neighbours
 
 if TYPE_CHECKING:
     from private_gsd.privacy.accounts import Account, Charge
@@ -104,7 +104,7 @@ def show(
     ] = None,
     as_json: Annotated[
         bool,
-        options.json_option(
+        panels.json_option(
             "Print the privacy records, which may be published, as one JSON document."
         ),
     ] = False,

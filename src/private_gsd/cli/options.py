@@ -4,31 +4,17 @@ from __future__ import annotations
 
 import glob
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from private_gsd.cli.panels import DATA, OUTPUT, PRIVACY, SYNTHESIS, json_option, output_option
 from private_gsd.data.encoding import OnInvalid
-from private_gsd.data.sources import PostgresQuery
-from private_gsd.data.sources.postgres import is_address, refuse_addresses
-from private_gsd.workloads.specs import listed_specs
 
-# The panels of help texts, by topic.
-DATA, PRIVACY, QUERIES = "Data", "Privacy", "Queries"
-SYNTHESIS, OUTPUT = "Synthesis", "Output"
+if TYPE_CHECKING:
+    from private_gsd.data.sources import PostgresQuery
 
 TABLE = "A CSV or Parquet file, a folder, or a glob; or postgresql://…, with --query."
-
-
-def output_option(text: str) -> Any:
-    """The option -o FILE, with its help text."""
-    return typer.Option("--output", "-o", metavar="FILE", rich_help_panel=OUTPUT, help=text)
-
-
-def json_option(text: str) -> Any:
-    """The flag --json, with its help text."""
-    return typer.Option("--json", rich_help_panel=OUTPUT, help=text)
-
 
 TABLE_FILE = output_option("The file of the synthetic table: .csv or .parquet.")
 
@@ -60,16 +46,6 @@ Dataset = Annotated[
         metavar="NAME",
         rich_help_panel=PRIVACY,
         help="The name of the dataset in the ledger. By default the name of the file.",
-    ),
-]
-WorkloadNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--workload",
-        metavar="NAME",
-        rich_help_panel=QUERIES,
-        help="Queries of the target workload, repeatable. By default single columns, pairs or "
-        f"triples, as the budget allows. {listed_specs()}.",
     ),
 ]
 Rows = Annotated[
@@ -107,6 +83,10 @@ Json = Annotated[bool, json_option("Print one JSON document.")]
 
 def table_of(data: str, query: str | None) -> str | PostgresQuery:
     """The source that DATA and --query give."""
+    # Commands that read no table start without DuckDB.
+    from private_gsd.data.sources import PostgresQuery
+    from private_gsd.data.sources.postgres import is_address, refuse_addresses
+
     if is_address(data):
         return PostgresQuery(data, query or "")
     refuse_addresses(data)

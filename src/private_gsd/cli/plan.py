@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from private_gsd.cli import console, options
-from private_gsd.cli.options import DATA, OUTPUT, PRIVACY
+from private_gsd.cli.panels import DATA, OUTPUT, PRIVACY
 from private_gsd.cli.synthesizer_options import SynthesizerOptions, with_synthesizer_options
 from private_gsd.mechanisms.forecast import HEADERS, SHOWN
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from private_gsd.cli import console, options
+from private_gsd.cli import console, options, panels
 from private_gsd.cli.output_files import OutputFile
 from private_gsd.evaluation import release_page
 from private_gsd.runs.release import Release
@@ -19,13 +19,13 @@ def report(
     release: options.ReleaseFolder,
     output: Annotated[
         Path | None,
-        options.output_option("The file of the release report: .html; with --json also .json."),
+        panels.output_option("The file of the release report: .html; with --json also .json."),
     ] = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
     as_json: Annotated[
         bool,
-        options.json_option(
+        panels.json_option(
             "Print the settings and the privacy record as one JSON document, or write them to a "
             ".json file."
         ),

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from private_gsd.cli import console, options
-from private_gsd.cli.options import PRIVACY, SYNTHESIS
 from private_gsd.cli.output_files import OutputFile
+from private_gsd.cli.panels import PRIVACY, SYNTHESIS
 from private_gsd.cli.run_output import orderly_end, write_result
 from private_gsd.runs.run_folder import RunFolder
 from private_gsd.synthesis.synthesizer import Synthesizer

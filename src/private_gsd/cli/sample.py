@@ -8,8 +8,8 @@ import typer
 from rich.markup import escape
 
 from private_gsd.cli import console, options
-from private_gsd.cli.options import SYNTHESIS
 from private_gsd.cli.output_files import OutputFile
+from private_gsd.cli.panels import SYNTHESIS
 from private_gsd.runs.release import Release
 from private_gsd.synthesis.sampling import fill_columns, sampled
 

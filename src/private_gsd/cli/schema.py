@@ -10,12 +10,10 @@ from typing import Annotated, Literal
 import typer
 from rich.markup import escape
 
-from private_gsd.cli import console, options
-from private_gsd.cli.options import DATA
+from private_gsd.cli import console, options, panels
+from private_gsd.cli.panels import DATA
 from private_gsd.data.encoding import Encoder, Problems
-from private_gsd.data.sources import open_source
 from private_gsd.errors import SchemaError
-from private_gsd.projection.constraints import broken_rules
 from private_gsd.schema import Schema, toml
 from private_gsd.schema.schema import read_foreign
 from private_gsd.sql.rules import check_rules
@@ -25,7 +23,7 @@ app = typer.Typer(no_args_is_help=True, help="Draft, check and convert schema fi
 SchemaArgument = Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema file.")]
 OutputOption = Annotated[
     Path | None,
-    options.output_option(
+    panels.output_option(
         "The file that the schema is written to. By default the schema is printed."
     ),
 ]
@@ -39,6 +37,8 @@ def draft(
     force: options.Force = False,
 ) -> None:
     """Draft a schema from the data. Replace its contents by public knowledge before you use it."""
+    from private_gsd.data.sources import open_source
+
     source = open_source(options.table_of(data, query))
     batches = console.with_progress(source.batches(), "drafting", source.rows)
     schema = Schema.draft_batches(batches)
@@ -67,6 +67,9 @@ def check(
     if data is None:
         console.out.print(console.schema_table(schema, f"{schema_file}: {len(schema)} columns"))
         return
+    # What only a table needs: DuckDB, and Numba where there are rules.
+    from private_gsd.data.sources import open_source
+
     with console.notes_for_warnings():
         source = open_source(options.table_of(data, query), schema)
     start = time.perf_counter()
@@ -76,6 +79,8 @@ def check(
         matrix = source.encode(batch, encoder, problems)
         rows += batch.num_rows
         if schema.constraints and not problems:
+            from private_gsd.projection.constraints import broken_rules
+
             broken.update(broken_rules(schema, matrix))
     if problems:
         raise problems.error(source.name)

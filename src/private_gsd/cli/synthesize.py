@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from private_gsd.cli import console, options
-from private_gsd.cli.options import OUTPUT, PRIVACY
 from private_gsd.cli.output_files import OutputFile
+from private_gsd.cli.panels import OUTPUT, PRIVACY
 from private_gsd.cli.run_output import orderly_end, write_result
 from private_gsd.cli.synthesizer_options import SynthesizerOptions, with_synthesizer_options
 from private_gsd.errors import NotFittedError

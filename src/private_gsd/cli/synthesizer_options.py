@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from private_gsd.cli import options
-from private_gsd.cli.options import PRIVACY, QUERIES, SYNTHESIS
+from private_gsd.cli.panels import PRIVACY, QUERIES, SYNTHESIS
 from private_gsd.measurements.knowledge import Knowledge
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.measurements.public_counts import read_public_counts
@@ -19,15 +19,26 @@ from private_gsd.mechanisms.registry import AUTO, MECHANISMS, mechanism_with
 from private_gsd.privacy.budget import Budget, Conversion
 from private_gsd.projection.projectors import NAMES
 from private_gsd.schema import Schema
+from private_gsd.schema.neighbours import Neighbours
 from private_gsd.synthesis.synthesizer import Synthesizer
 from private_gsd.workloads import read_predicates
-from private_gsd.workloads.family import Neighbours
-from private_gsd.workloads.specs import workload_of
+from private_gsd.workloads.specs import listed_specs, workload_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from private_gsd.workloads import Workload
+
+WorkloadNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--workload",
+        metavar="NAME",
+        rich_help_panel=QUERIES,
+        help="Queries of the target workload, repeatable. By default single columns, pairs or "
+        f"triples, as the budget allows. {listed_specs()}.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -60,7 +71,7 @@ class SynthesizerOptions:
             help="The conversion from (ε, δ) to ρ. By default the ledger's, or the mechanism's.",
         ),
     ] = None
-    workload: options.WorkloadNames = None
+    workload: WorkloadNames = None
     queries: Annotated[
         Path | None,
         typer.Option(

@@ -10,6 +10,8 @@ as with Python's own ``__pycache__``.
 Entries are read from all of these folders, and written to the first that is writable: the folder
 that ``NUMBA_CACHE_DIR`` names, ``__pycache__`` beside the source, and the user's cache folder.
 Where none is writable, every process compiles the kernels that it needs.
+
+What is compiled is announced, as it takes seconds and would otherwise look like a standstill.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from numba.core.serialize import dumps
 from private_gsd.system import file_systems
 from private_gsd.system.file_systems import open_to_read
 from private_gsd.system.operating_system import user_cache
+from private_gsd.system.progress import announce
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,6 +48,9 @@ _SOURCES = sorted(Path(__file__).parent.glob("*.py"))
 # Kernels inline kernels of other files: a change of any file must invalidate all entries.
 DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
 SIZE = hashlib.sha256().digest_size
+COMPILING = "compiling, once on this machine"
+# The kernels that this process compiled.
+_COMPILED: set[str] = set()
 
 
 class KernelCache(NullCache):
@@ -78,10 +84,14 @@ class KernelCache(NullCache):
                     known, data = pickle.loads(content[SIZE:])
                     if known == key:
                         return _rebuild(target_context, *data)
+        # Numba compiles the kernel now.
+        announce(COMPILING, len(_COMPILED), None)
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write the compiled form for a signature to the first writable folder."""
+        _COMPILED.add(f"{self._name}{sig}")
+        announce(COMPILING, len(_COMPILED), len(_COMPILED))
         if data.library.has_dynamic_globals or any(not each.can_cache for each in data.lifted):
             return
         key = sig, data.codegen.magic_tuple()

@@ -1,4 +1,8 @@
-"""Compiling: the decorators of kernels and of their parts, with the options for Numba."""
+"""Compiling: the decorators of kernels and of their parts, with the options for Numba.
+
+A part has no machine code of its own: it is optimised, linked into the kernels that call it, and
+compiled there. Python cannot call it, but a kernel of its own: ``kernel(part.py_func)``.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numba
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.extending import overload
 
 from private_gsd.kernels.caching import KernelCache
@@ -15,6 +21,40 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _njit: Any = numba.njit  # its stubs do not know all of its options
+
+
+class PartLibrary(JITCodeLibrary):
+    """The code of a part: ready to be linked, without machine code."""
+
+    def _finalize_final_module(self) -> None:
+        library: Any = self  # untyped
+        library._finalize_dynamic_globals()
+        library._finalized = True
+
+
+class PartCompiler(Compiler):
+    """The compiler of a part, which Numba would compile to machine code for its own sake.
+
+    Machine code of every part takes as long as that of the kernels that inline it.
+    """
+
+    def _compile_core(self) -> Any:
+        state: Any = self.state
+        for each in ("no_compile", "no_cpython_wrapper", "no_cfunc_wrapper"):
+            setattr(state.flags, each, True)
+        library: Any = PartLibrary
+        state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
+        compiled: Any = super()._compile_core
+        result = compiled()
+        # Numba knows what it compiled by its entry, a function in C. Any one that is new will do.
+        entry = [].clear
+        state.targetctx.insert_user_function(entry, result.fndesc, [result.library])
+        return result._replace(entry_point=entry)
+
+
+# Parts do not count references: the arrays belong to the caller, and counting would make every
+# access to an array of a tuple an atomic operation.
+_PART: Any = {"nogil": True, "forceinline": True, "_nrt": False, "pipeline_class": PartCompiler}
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -26,12 +66,8 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """A part of a kernel that is inlined into its callers; it cannot create arrays.
-
-    It does not count references either: the arrays belong to the caller, and counting would make
-    every access to an array of a tuple an atomic operation.
-    """
-    return _njit(nogil=True, forceinline=True, _nrt=False)(function)
+    """A part of a kernel that is inlined into its callers; it cannot create arrays."""
+    return _part(_njit(**_PART)(function))
 
 
 def optional(nothing: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -52,8 +88,7 @@ def optional(nothing: Any) -> Callable[[Callable[..., Any]], Any]:
             return function if len(arguments[0]) else empty
 
         chosen.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-        options: Any = {"nogil": True, "forceinline": True, "_nrt": False}
-        overload(function, jit_options=options)(chosen)
+        overload(function, jit_options=_PART)(chosen)
         return function
 
     return decorate
@@ -64,4 +99,16 @@ def reordered(function: Callable[..., Any]) -> Any:
 
     The order depends on the processor alone: the same run gives the same sums.
     """
-    return _njit(nogil=True, forceinline=True, _nrt=False, fastmath={"nsz", "reassoc"})(function)
+    return _part(_njit(**_PART, fastmath={"nsz", "reassoc"})(function))
+
+
+def _part(dispatcher: Any) -> Any:
+    """Refuse calls from Python, which would find no machine code."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        name = dispatcher.py_func.__name__
+        raise TypeError(f"{name} is a part of kernels: call kernel({name}.py_func)")
+
+    dispatcher._compile_for_args = refuse
+    dispatcher._insert = lambda *_: None  # Python's way to machine code
+    return dispatcher

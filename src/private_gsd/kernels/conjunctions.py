@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from private_gsd.kernels.compiling import inlined, kernel
+from private_gsd.kernels.compiling import inlined, kernel, optional
 from private_gsd.kernels.range_gains import add_steps, clear_steps
 
 BLOCK_ROWS = 1024
@@ -140,7 +140,7 @@ def _others_met(conditions, entry, atoms):  # type: ignore[no-untyped-def]
     return met
 
 
-@inlined
+@optional(None)
 def score_conjunctions(conditions, weights, targets, counts, atoms, column, size, steps, scores):  # type: ignore[no-untyped-def]
     """Add to each atom's score the gain of putting the row there, after taking the row out.
 
@@ -172,7 +172,7 @@ def score_conjunctions(conditions, weights, targets, counts, atoms, column, size
     add_steps(size, steps, scores)
 
 
-@inlined
+@optional(None)
 def count_conjunctions_of(conditions, atoms, counts):  # type: ignore[no-untyped-def]
     """Add one row to the counts."""
     for column in range(atoms.size):
@@ -202,13 +202,13 @@ def _edit(conditions, weights, targets, counts, atoms, column, atom, make):  # t
     return delta
 
 
-@inlined
+@optional(0.0)
 def delta_conjunctions(conditions, weights, targets, counts, atoms, column, atom):  # type: ignore[no-untyped-def]
     """The change of the loss if the row gets another atom in a column."""
     return _edit(conditions, weights, targets, counts, atoms, column, atom, False)
 
 
-@inlined
+@optional(0.0)
 def apply_conjunctions(conditions, weights, targets, counts, atoms, column, atom):  # type: ignore[no-untyped-def]
     """Count the row with another atom in a column; returns the change of the loss.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from private_gsd.kernels.barrier import claim, wait_at_barrier
 from private_gsd.kernels.cells import atom_of, draw_any, draw_within
-from private_gsd.kernels.compiling import inlined, kernel
+from private_gsd.kernels.compiling import inlined, kernel, optional
 from private_gsd.kernels.edits import (
     apply_edit,
     delta_sums,
@@ -20,7 +20,7 @@ from private_gsd.kernels.edits import (
     looks_at_values,
     score_atoms,
 )
-from private_gsd.kernels.halfspaces import prepare_halfspaces, score_halfspaces
+from private_gsd.kernels.halfspaces import has_halfspaces, prepare_halfspaces, score_halfspaces
 from private_gsd.kernels.predicates import looks_at_number, prepare_valued, score_valued
 from private_gsd.kernels.rules import draw_ruled, ruled_by_number
 from private_gsd.kernels.streams import begin, below, shuffle
@@ -110,8 +110,8 @@ def _gather_candidates(problem, state, row, column, size, workspace):  # type: i
     return limit
 
 
-@inlined
-def _best_candidate(problem, state, row, column, size, workspace):  # type: ignore[no-untyped-def]
+@optional((-1, 0))
+def _best_candidate(_valued, problem, state, row, column, size, workspace):  # type: ignore[no-untyped-def]
     """The best candidate, after ``score_atoms``: its place or -1, and the number of candidates."""
     prepare_halfspaces(
         problem.directions,
@@ -148,7 +148,7 @@ def _best_candidate(problem, state, row, column, size, workspace):  # type: igno
             value = workspace.candidates[0, place]
             atom = np.int64(workspace.candidates[1, place])
         score = workspace.scores[atom]
-        if problem.directions.queries.size > 0:
+        if has_halfspaces(problem.directions):
             score += score_halfspaces(
                 problem.directions, discrete, column, value, atom, workspace.slacks, workspace.gains
             )
@@ -198,7 +198,7 @@ def _improve_cell(problem, state, row, column, seed, generation, workspace):  # 
         value = draw_within(problem.columns, column, atom, workspace.stream)
     else:
         _begin_cell(problem, row, column, seed, generation, workspace)
-        best, tried = _best_candidate(problem, state, row, column, size, workspace)
+        best, tried = _best_candidate(problem.valued, problem, state, row, column, size, workspace)
         if best < 0:
             return 0.0, tried
         value = workspace.candidates[0, best]
@@ -223,7 +223,7 @@ def _has_better(problem, state, row, column, seed, generation, workspace):  # ty
         best = _best_atom(state, row, column, size, workspace)
         return best != state.atoms[row, column], size
     _begin_cell(problem, row, column, seed, generation, workspace)
-    best, tried = _best_candidate(problem, state, row, column, size, workspace)
+    best, tried = _best_candidate(problem.valued, problem, state, row, column, size, workspace)
     return best >= 0, tried
 
 

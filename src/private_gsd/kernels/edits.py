@@ -24,6 +24,7 @@ from private_gsd.kernels.halfspaces import (
     apply_halfspaces,
     count_halfspaces_of,
     delta_halfspaces,
+    has_halfspaces,
     load_halfspaces,
 )
 from private_gsd.kernels.marginals import (
@@ -47,18 +48,24 @@ from private_gsd.kernels.sums import Parts, count_sums_of, edit_sums, is_summed
 
 
 class Problem(NamedTuple):
-    """The constant part of a search."""
+    """The constant part of a search.
+
+    What there is none of is an empty tuple. It has another type, and a kernel for such a problem is
+    compiled without the parts that it does not need.
+    """
 
     columns: Columns
     tables: MarginalTables
-    conditions: Conditions
-    directions: Directions
+    conditions: Conditions | tuple[()]
+    directions: Directions | tuple[()]
     clauses: Clauses | tuple[()]
-    """Predicates; an empty tuple where there are none."""
+    """Predicates."""
     parts: Parts | tuple[()]
-    """Sums; an empty tuple where there are none."""
+    """Sums."""
     rules: Rules | tuple[()]
-    """The rules that every row keeps; an empty tuple where there are none."""
+    """The rules that every row keeps."""
+    valued: tuple[bool] | tuple[()]
+    """Not empty where queries or rules may depend on numbers, not only on their atoms."""
     weights: Any
     """The weight of each query."""
 
@@ -213,7 +220,7 @@ def score_atoms(problem, state, row, column, workspace):  # type: ignore[no-unty
 def looks_at_values(problem, column):  # type: ignore[no-untyped-def]
     """Whether any query or rule depends on the numbers in a column, not only on their atoms."""
     return (
-        problem.directions.queries.size > 0
+        has_halfspaces(problem.directions)
         or looks_at_number(problem.clauses, column)
         or is_summed(problem.parts, column)
         or ruled_by_number(problem.rules, column)

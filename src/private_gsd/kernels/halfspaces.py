@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from private_gsd.kernels.compiling import inlined, kernel, reordered
+from private_gsd.kernels.compiling import inlined, kernel, optional, reordered
 
 
 @kernel
@@ -117,14 +117,20 @@ def _products(directions, discrete, values, atoms, column, value, atom, products
                 products[query] += coefficients[query] * unit
 
 
-@inlined
+@optional(False)
+def has_halfspaces(directions):  # type: ignore[no-untyped-def]
+    """Whether there are any halfspaces."""
+    return directions.queries.size > 0
+
+
+@optional(None)
 def load_halfspaces(directions, discrete, values, atoms, products):  # type: ignore[no-untyped-def]
     """A row's products with all directions."""
     if directions.queries.size > 0:
         _products(directions, discrete, values, atoms, -1, 0.0, 0, products)
 
 
-@inlined
+@optional(None)
 def count_halfspaces_of(directions, products, counts):  # type: ignore[no-untyped-def]
     """Add one row to the counts, after ``load_halfspaces``."""
     for place in range(np.uint64(products.size)):
@@ -132,7 +138,7 @@ def count_halfspaces_of(directions, products, counts):  # type: ignore[no-untype
             counts[directions.queries[place]] += 1
 
 
-@inlined
+@optional(None)
 def prepare_halfspaces(  # type: ignore[no-untyped-def]
     directions, discrete, halfspace_gains, values, atoms, column, products, slacks, gains
 ):
@@ -160,8 +166,7 @@ def prepare_halfspaces(  # type: ignore[no-untyped-def]
 
 
 @reordered
-def score_halfspaces(directions, discrete, column, value, atom, slacks, gains):  # type: ignore[no-untyped-def]
-    """The gain of a value, after ``prepare_halfspaces``, up to rounding."""
+def _sum_of_gains(directions, discrete, column, value, atom, slacks, gains):  # type: ignore[no-untyped-def]
     dimension, unit = _term(directions, discrete[column], column, value, atom)
     coefficients = directions.coefficients[dimension]
     total = np.float32(0)
@@ -171,7 +176,13 @@ def score_halfspaces(directions, discrete, column, value, atom, slacks, gains): 
     return np.float64(total)
 
 
-@inlined
+@optional(0.0)
+def score_halfspaces(directions, discrete, column, value, atom, slacks, gains):  # type: ignore[no-untyped-def]
+    """The gain of a value, after ``prepare_halfspaces``, up to rounding."""
+    return _sum_of_gains(directions, discrete, column, value, atom, slacks, gains)
+
+
+@optional(0.0)
 def delta_halfspaces(  # type: ignore[no-untyped-def]
     directions, discrete, weights, targets, counts, values, atoms, column, value, atom, old, new
 ):
@@ -218,7 +229,7 @@ def fill_halfspace_gains(queries, weights, targets, counts, halfspace_gains):  #
         halfspace_gains[place] = _gain_of_one_more(weights[query], targets[query], counts[query])
 
 
-@inlined
+@optional(None)
 def apply_halfspaces(directions, weights, targets, counts, halfspace_gains, old, new):  # type: ignore[no-untyped-def]
     """Update the counts to the products that ``delta_halfspaces`` wrote to ``new``."""
     for place in range(np.uint64(old.size)):

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from private_gsd.errors import BudgetError, did_you_mean
 from private_gsd.privacy.conversions import gdp_delta, zcdp_delta
-from private_gsd.workloads.family import Neighbours
+from private_gsd.schema.neighbours import Neighbours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

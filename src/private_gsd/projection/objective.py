@@ -95,21 +95,25 @@ class Objective:
         truths = [truth for _, truth in layout.conditions]
         rules = check_rules(self.schema)
         conditions = [*truths, *rules.truths, *(t for each in layout.sums for t in each.truths)]
-        # Kernels have two forms, with all of predicates, sums and rules or with none of them: each
-        # form takes half a minute to compile.
-        more = bool(truths or layout.sums or rules.texts)
         cuts = cuts_of(self.schema, layout, conditions)
         self._depth = depth_of(conditions)
         self._cuts = cuts
         queries = np.array([query for query, _ in layout.conditions])
+        # A part that is left out is not compiled, and with what may be left out the number of forms
+        # of the kernels doubles. An adaptive run fits any of its families: with two such halves,
+        # all families or any one of them have all forms that there are (rules are always there).
+        geometric = bool(layout.conjunctions or layout.halfspaces)
+        logical = bool(truths or layout.sums)
+        ruled = bool(rules.texts)
         return Problem(
             columns_of(self.schema, cuts),
             tables_of(self.schema, layout.tables, cuts, self.share_weights),
-            conditions_of(self.schema, layout.conjunctions, cuts),
-            directions_of(self.schema, layout.halfspaces, self.share_weights),
-            compiled(self.schema, truths, queries, cuts) if more else (),
-            parts_of(self.schema, layout.sums, cuts) if more else (),
-            kernel_of(rules, cuts) if more else (),
+            conditions_of(self.schema, layout.conjunctions, cuts) if geometric else (),
+            directions_of(self.schema, layout.halfspaces, self.share_weights) if geometric else (),
+            compiled(self.schema, truths, queries, cuts) if logical else (),
+            parts_of(self.schema, layout.sums, cuts) if logical else (),
+            kernel_of(rules, cuts) if ruled else (),
+            (True,) if geometric or logical or ruled else (),
             self.share_weights,
         )
 
@@ -136,12 +140,16 @@ class Objective:
             for each in self.functions:
                 counts[each.query : each.query + each.size] = each.met(values).sum(axis=0)
         targets = self.shares * len(values)
-        sources, queries = problem.tables.sources, problem.directions.queries
+        sources = problem.tables.sources
         # Padded, since the kernels read whole lanes, also at the end.
         residuals = np.zeros(len(sources) + LANES, dtype=np.float32)
         fill_residuals(sources, problem.weights, targets, counts, residuals)
-        halfspace_gains = np.zeros(len(queries), dtype=np.float32)
-        fill_halfspace_gains(queries, problem.weights, targets, counts, halfspace_gains)
+        directions = problem.directions
+        halfspace_gains = np.zeros(len(directions.queries) if directions else 0, dtype=np.float32)
+        if directions:
+            fill_halfspace_gains(
+                directions.queries, problem.weights, targets, counts, halfspace_gains
+            )
         return State(values, atoms, targets, counts, residuals, halfspace_gains)
 
     def workspace(self) -> Workspace:
@@ -149,7 +157,7 @@ class Objective:
         problem = self.problem
         columns = problem.columns
         atoms = int(np.diff(columns.starts).max())
-        directions = len(problem.directions.queries)
+        directions = len(problem.directions.queries) if problem.directions else 0
         entries = len(problem.clauses.entries) if problem.clauses else 0
         return Workspace(
             cells=np.zeros(len(problem.tables.atom_starts), dtype=np.int32),

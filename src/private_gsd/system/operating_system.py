@@ -37,6 +37,15 @@ def cores() -> int:
     return os.cpu_count() or 1 if affinity is None else len(affinity(0))
 
 
+def has_desktop() -> bool:
+    """Whether a window that this process opens would be seen: not in a remote shell, nor in CI."""
+    known = os.environ.get
+    if known("CI") or known("SSH_CONNECTION"):
+        return False
+    on_linux = sys.platform not in ("win32", "darwin")
+    return bool(known("DISPLAY") or known("WAYLAND_DISPLAY")) if on_linux else True
+
+
 def ending_signals() -> list[signal.Signals]:
     """The signals that tell a program to end, but for those that this process ignores."""
     known = [getattr(signal, name) for name in ENDING if hasattr(signal, name)]

@@ -1,7 +1,8 @@
 """Progress: one protocol for reporting progress, and a bar in terminals and notebooks.
 
 Long computations call ``progress(what, done, total)`` now and then, with the part of the work, the
-amount of it that is done, and the total amount, where it is known.
+amount of it that is done, and the total amount, where it is known. What happens deep below, where
+no ``progress`` is given, is announced to whoever listens.
 """
 
 from __future__ import annotations
@@ -49,17 +50,39 @@ def shown(progress: bool | Progress | None) -> Iterator[Progress]:
         progress: True for a bar in terminals and notebooks, a function, or False or None.
     """
     if progress is True:
-        with notebook_bars() if in_notebook() else terminal_bars() as bars:
+        with notebook_bars() if in_notebook() else terminal_bars() as bars, listening(bars):
             yield bars
     elif progress is None or progress is False:
         yield ignore
     elif callable(progress):
-        yield progress
+        with listening(progress):
+            yield progress
     else:
         raise GsdError(
             "progress must be True, False or a function of (what, done, total), not "
             f"{progress!r:.80}"
         )
+
+
+_LISTENERS: list[Progress] = []
+
+
+@contextmanager
+def listening(progress: Progress) -> Iterator[None]:
+    """Let what is announced within this block, on any thread, be reported to ``progress``."""
+    _LISTENERS.append(progress)
+    try:
+        yield
+    finally:
+        # The newest of this function; another thread may have begun to listen since.
+        newest = max(place for place, each in enumerate(_LISTENERS) if each is progress)
+        del _LISTENERS[newest]
+
+
+def announce(what: str, done: float, total: float | None) -> None:
+    """Report to the newest listener, if there is one."""
+    for newest in _LISTENERS[-1:]:
+        newest(what, done, total)
 
 
 @contextmanager

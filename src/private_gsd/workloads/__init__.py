@@ -1,7 +1,8 @@
 """Queries: marginals, prefixes, halfspaces, predicates, sums and functions, joined by ``+``."""
 
+from private_gsd.schema.neighbours import Neighbours
 from private_gsd.workloads.conjunctions import Conjunctions, random_prefixes
-from private_gsd.workloads.family import Family, Neighbours
+from private_gsd.workloads.family import Family
 from private_gsd.workloads.functions import Functions, functions
 from private_gsd.workloads.halfspaces import Halfspaces, random_halfspaces
 from private_gsd.workloads.marginal_constructors import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,13 @@ from private_gsd.errors import WorkloadError
 
 if TYPE_CHECKING:
     from private_gsd.schema import Schema
+    from private_gsd.schema.neighbours import Neighbours
     from private_gsd.workloads.features import Feature
     from private_gsd.workloads.layout import QueryLayout
     from private_gsd.workloads.marginals import Marginal
     from private_gsd.workloads.patterns import Pattern
 
 Arrays = Mapping[str, NDArray[Any]]
-Neighbours = Literal["replace-one", "add-remove"]
 
 # The cost of one column of a single query in the search, relative to one column of a table.
 QUERY_COST = 0.2

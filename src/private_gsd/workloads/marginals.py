@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.schema import Schema
-    from private_gsd.workloads.family import Arrays, Neighbours
+    from private_gsd.schema.neighbours import Neighbours
+    from private_gsd.workloads.family import Arrays
 
 # The largest number of cells of the finest tables, in which marginals are counted.
 FINEST_LIMIT = 2**25

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.schema import Schema
-    from private_gsd.workloads.family import Arrays, Neighbours
+    from private_gsd.schema.neighbours import Neighbours
+    from private_gsd.workloads.family import Arrays
 
     Kind = Literal["round", "weekday", "month"]
     Values = NDArray[np.float64]

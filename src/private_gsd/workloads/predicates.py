@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.schema import Schema
+    from private_gsd.schema.neighbours import Neighbours
     from private_gsd.sql.expressions import Truth
-    from private_gsd.workloads.family import Arrays, Neighbours
+    from private_gsd.workloads.family import Arrays
     from private_gsd.workloads.layout import QueryLayout
 
 MAX_PREDICATES = 100_000

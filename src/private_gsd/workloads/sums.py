@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
     from private_gsd.kernels.cells import Cuts
     from private_gsd.schema import Schema
+    from private_gsd.schema.neighbours import Neighbours
     from private_gsd.sql.expressions import Truth
-    from private_gsd.workloads.family import Arrays, Neighbours
+    from private_gsd.workloads.family import Arrays
     from private_gsd.workloads.layout import SumQuery
 
 # The number of steps between the bounds of a column.

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 from private_gsd.errors import WorkloadError
+from private_gsd.schema.neighbours import Neighbours
 from private_gsd.workloads.checks import group_numbers
-from private_gsd.workloads.family import Neighbours
 from private_gsd.workloads.offsets import starts_of
 
 if TYPE_CHECKING:
