@@ -87,7 +87,17 @@ class TestNumbersFirst(MechanismContract):
 
     watched = WatchedNumbers
 
-    @pytest.fixture(params=[OneShot(), Layered(), Adaptive(epochs=2), MST(), AIM()], ids=repr)
+    @pytest.fixture(
+        params=[
+            OneShot(),
+            MST(),
+            *(
+                pytest.param(each, marks=pytest.mark.slow)
+                for each in (Layered(), Adaptive(epochs=2), AIM())
+            ),
+        ],
+        ids=repr,
+    )
     def mechanism(self, request: pytest.FixtureRequest) -> Mechanism:
         return NumbersFirst(request.param)
 

@@ -118,6 +118,15 @@ MAKERS: dict[type[SourceTable], Callable[[Made, pa.Table], Any]] = {
     PostgresTable: Made.postgres,
     SparkFrame: Made.spark,
 }
+# For tests of each; engines that must be started are slow.
+EACH = [
+    pytest.param(
+        source,
+        id=source.__name__,
+        marks=pytest.mark.slow if source in (PostgresTable, SparkFrame) else (),
+    )
+    for source in SOURCES
+]
 
 
 def ingest(uri: str, name: str, table: pa.Table) -> None:
@@ -134,7 +143,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
     return Made(request, tmp_path)
 
 
-@pytest.fixture(params=SOURCES, ids=lambda source: source.__name__)
+@pytest.fixture(params=EACH)
 def kind(request: pytest.FixtureRequest, made: Made) -> Callable[[pa.Table], Any]:
     """What makes a table that a source of the registry reads."""
     source: type[SourceTable] = request.param
