@@ -48,13 +48,15 @@ os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 # Commands write lines as wide as this, whoever runs the tests.
 os.environ["COLUMNS"] = "100"
 
-# Files of tests are in memory where there is room for them: a charge to a ledger waits for the disk,
-# 22 ms of it on a cloud's, and some tests charge a thousand times.
+# Files of tests are in memory where there is room for them: a charge to a ledger waits for the
+# disk, 22 ms of it on a virtual machine, and some tests charge a thousand times.
 MEMORY = Path("/dev/shm")
-NEEDED = 4 * 2**30
-if "TMPDIR" not in os.environ and MEMORY.is_dir() and os.access(MEMORY, os.W_OK):
-    if shutil.disk_usage(MEMORY).free >= NEEDED:
-        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
+if (
+    "TMPDIR" not in os.environ
+    and os.access(MEMORY, os.W_OK)
+    and shutil.disk_usage(MEMORY).free > 4 * 2**30
+):
+    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 # What JAX compiles is kept for the next test and the next run. JAX reads this when it is imported.
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent.parent / ".pytest_cache/jax")

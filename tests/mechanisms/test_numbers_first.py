@@ -91,10 +91,9 @@ class TestNumbersFirst(MechanismContract):
         params=[
             OneShot(),
             MST(),
-            *(
-                pytest.param(each, marks=pytest.mark.slow)
-                for each in (Layered(), Adaptive(epochs=2), AIM())
-            ),
+            pytest.param(Layered(), marks=pytest.mark.slow),
+            pytest.param(Adaptive(epochs=2), marks=pytest.mark.slow),
+            pytest.param(AIM(), marks=pytest.mark.slow),
         ],
         ids=repr,
     )
