@@ -129,6 +129,7 @@ def _first_loss(measurements: Measurements, config: GeneticSearch) -> float:
     )
 
 
+@pytest.mark.slow
 def test_the_search_for_functions_keeps_rules() -> None:
     workload = asked(SCHEMA) + workloads.functions(SCHEMA, {"odd": lambda rows: rows["a"] % 2 == 1})
     found = evolve(measured(workload, target()), GeneticSearch(rows=100, generations=5), seed=1)

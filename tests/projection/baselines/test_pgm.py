@@ -80,6 +80,7 @@ def test_a_model_that_would_be_too_large(tmp_path: Path) -> None:
         assert list(tmp_path.iterdir()) == []  # nothing was spent
 
 
+@pytest.mark.slow
 def test_a_model_is_kept_small_by_what_is_selected(tmp_path: Path) -> None:
     """Only groups that still fit are selected; where none is left, the run ends with its table."""
     data = pyarrow.table({name: ["a", "b", "c"] * 30 for name in MANY.names})
@@ -150,6 +151,7 @@ def test_the_norm_of_what_sums_atoms() -> None:
         np.testing.assert_allclose(summed(Factor()), dense @ values.ravel(), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_graphical_models_are_fitted_in_double_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     types = set()
     real = CellSums.__call__

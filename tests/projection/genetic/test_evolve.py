@@ -144,8 +144,10 @@ def random_rows(number: int) -> np.ndarray:
     ("family", "config"),
     [
         ("two-way", GeneticSearch(rows=60)),
-        pytest.param("all of them", GeneticSearch(rows=60, denoise=False), marks=LARGE),
-        pytest.param("all of them", GeneticSearch.paper(rows=60), marks=LARGE),
+        pytest.param(
+            "all of them", GeneticSearch(rows=60, denoise=False), marks=[LARGE, pytest.mark.slow]
+        ),
+        pytest.param("all of them", GeneticSearch.paper(rows=60), marks=[LARGE, pytest.mark.slow]),
     ],
 )
 def test_seeds(family: str, config: GeneticSearch) -> None:
