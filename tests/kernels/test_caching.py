@@ -51,6 +51,7 @@ def copied(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_is_compiled_again(tmp_path: Path) -> None:
     """Torn, altered, swapped, unreadable, no file at all, on a full disk: 90 kinds of damage."""
     root = str(Path(__file__).parent.parent.parent)
