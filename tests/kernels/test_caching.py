@@ -73,6 +73,7 @@ def test_a_package_in_a_read_only_place(tmp_path: Path) -> None:
     assert not list(tree.rglob("*.kernel"))
 
 
+@pytest.mark.slow
 def test_kernels_that_were_compiled_before_are_found_in_a_read_only_place(tmp_path: Path) -> None:
     """As in the image of a container."""
     tree = copied(tmp_path / "tree")
@@ -84,6 +85,7 @@ def test_kernels_that_were_compiled_before_are_found_in_a_read_only_place(tmp_pa
     assert python("-c", RUN, before=before, **known) == "[0, 1, 2, 3, 4, 5] 1"
 
 
+@pytest.mark.slow
 def test_a_package_in_an_archive(tmp_path: Path) -> None:
     """There is no source to stamp an entry with: nothing is kept."""
     archive = shutil.make_archive(str(tmp_path / "all"), "zip", copied(tmp_path / "tree"))
