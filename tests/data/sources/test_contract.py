@@ -258,10 +258,19 @@ def test_missing_and_left_out_columns(kind: Callable[[pa.Table], Any]) -> None:
         open_source(kind(TABLE.append_column("extra", TABLE["age"])), SCHEMA)
 
 
-def test_no_rows(made: Made) -> None:
-    for name in ("memory", "csv", "parquet", "postgres", "spark"):
-        with pytest.raises(SourceError, match="the table has no rows"):
-            exact_counts(WORKLOAD, getattr(made, name)(TABLE.slice(0, 0)))
+@pytest.mark.parametrize(
+    "name",
+    [
+        "memory",
+        "csv",
+        "parquet",
+        pytest.param("postgres", marks=pytest.mark.slow),
+        pytest.param("spark", marks=pytest.mark.slow),
+    ],
+)
+def test_no_rows(name: str, made: Made) -> None:
+    with pytest.raises(SourceError, match="the table has no rows"):
+        exact_counts(WORKLOAD, getattr(made, name)(TABLE.slice(0, 0)))
 
 
 def test_a_release_of_every_kind(kind: Callable[[pa.Table], Any]) -> None:
