@@ -85,6 +85,7 @@ for heeded in (False, True):
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGHUP, "alive\n", "")
 
 
+@pytest.mark.slow
 def test_interrupted_and_resumed(folder: Path) -> None:
     """Ctrl-C: one line, 130, and what was paid for is not lost."""
     pyarrow.csv.write_csv(datasets.census(20_000).select(NAMES), folder / "table.csv")

@@ -250,6 +250,7 @@ def test_a_drafted_schema_is_refused(folder: Path) -> None:
     assert "the schema is a draft" in error
 
 
+@pytest.mark.slow
 def test_another_projector(folder: Path) -> None:
     pairs = (*QUICK, "--workload", "categorical:2")
     quick = "rap:mixtures=20,batch=20,iterations=10"

@@ -63,6 +63,7 @@ def test_a_damaged_cache_is_compiled_again(tmp_path: Path) -> None:
     assert told["mended"] > 70
 
 
+@pytest.mark.slow
 def test_a_package_in_a_read_only_place(tmp_path: Path) -> None:
     """Without a home, too: it says its version, and compiles for itself what it needs."""
     tree = copied(tmp_path)

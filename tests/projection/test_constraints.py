@@ -90,7 +90,7 @@ def test_random_tables_keep_the_rules_and_are_not_all_alike() -> None:
     assert 5 < np.isnan(table[:, 8]).mean() * 100 < 80
 
 
-@pytest.mark.parametrize("rows", [400, 9000])
+@pytest.mark.parametrize("rows", [400, pytest.param(9000, marks=pytest.mark.slow)])
 def test_the_fast_search_keeps_rules_and_still_fits(rows: int) -> None:
     real = target()
     measurements = measured(asked(SCHEMA), real)
@@ -136,6 +136,7 @@ def test_the_search_for_functions_keeps_rules() -> None:
     assert kept(SCHEMA, found.matrix)
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(st.integers(0, 2**32))
 def test_random_rules_are_kept(seed: int) -> None:

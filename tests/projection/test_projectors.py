@@ -220,6 +220,7 @@ def test_a_killed_run_is_resumed_with_its_projector(
     assert again.privacy["spent"] == whole.privacy["spent"]
 
 
+@pytest.mark.slow
 def test_sweeps_take_a_projector() -> None:
     sweep = Sweep(CENSUS, PEOPLE, ["categorical:2"])
     settings = [

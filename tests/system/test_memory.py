@@ -50,6 +50,7 @@ def test_the_number_of_rows_that_is_named_fits() -> None:
     assert 0.8 * memory.available() < forecast.bytes <= 0.9 * memory.available()
 
 
+@pytest.mark.slow
 def test_what_a_run_takes_is_within_the_forecast() -> None:
     """The peak of a process of its own; the forecast is neither below it nor absurd."""
     script = """

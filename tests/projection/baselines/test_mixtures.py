@@ -36,6 +36,7 @@ def test_a_column_of_many_values_takes_no_matrix_of_its_square(spec: str) -> Non
     assert found.matrix.shape == (30, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rap", "gem", "rap++"])
 def test_a_loss_that_is_no_number_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def compiled(*_: Any) -> Any:

@@ -126,6 +126,7 @@ def test_noise_is_weighed_by_the_graphical_model() -> None:
     np.testing.assert_allclose(shares, good.shares, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_norm_of_what_sums_atoms() -> None:
     """Against the singular values of the whole matrix; and the sums themselves."""
     asked = workloads.tree_marginals(SCHEMA, 2, 2) + workloads.range_marginals(

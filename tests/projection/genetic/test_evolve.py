@@ -298,6 +298,7 @@ def test_progress_that_fails() -> None:
             evolve(measurements, GeneticSearch(rows=rows), progress=fail)
 
 
+@pytest.mark.slow
 @LARGE
 @given(st.data())
 def test_absurd_answers_still_give_a_table(data: st.DataObject) -> None:
