@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TESTS := -m pytest --numprocesses 2
 QUICK := -m "not slow"
 
-.PHONY: help install demo test test-all test-lowest test-newest coverage lint format bench \
+.PHONY: help install demo lint types test test-all test-lowest test-newest coverage format bench \
 	experiments clean
 
 help:
@@ -50,9 +50,13 @@ lint: install
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
+	@$(MAKE) --no-print-directory --jobs 2 types types-darwin types-win32
+
+types:
 	@$(BIN)/mypy
-	@$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin --package private_gsd
-	@$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 --package private_gsd
+
+types-%:
+	@$(BIN)/mypy --platform $* --cache-dir .mypy_cache/$* --package private_gsd
 
 test: lint
 	@$(BIN)/python $(TESTS) $(QUICK)

@@ -85,6 +85,7 @@ def test_samples_beyond_memory_are_refused() -> None:
         sampled(synth.release_, 10**15, 0, "sex = 'male'")
 
 
+@pytest.mark.slow
 def test_a_sample_of_any_number_on_the_command_line(tmp_path: Path) -> None:
     release = tmp_path / "release"
     synth = Synthesizer(SCHEMA, 1.0, rows=50, workload=["categorical:1"])
@@ -160,6 +161,7 @@ def test_an_adaptive_run_is_resumed_with_other_rows(
     assert Release.load(tmp_path / "release").synthetic.num_rows == rows
 
 
+@pytest.mark.slow
 def test_a_search_that_had_ended_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
