@@ -108,6 +108,7 @@ def test_the_fast_search_keeps_rules_and_still_fits(rows: int) -> None:
     np.testing.assert_array_equal(again.matrix, found.matrix)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rates", [(1, 1), (3, 4)])
 def test_algorithm_1_keeps_rules(rates: tuple[int, int]) -> None:
     config = GeneticSearch.paper(

@@ -249,6 +249,7 @@ class Failing(GeneticSearch):
         return super().project(measurements, seed=seed, **others)
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_loses_nothing_that_was_paid_for(tmp_path: Path) -> None:
     """The others go on, the failures are named, and their measurements are of use."""
     workload = categorical_marginals(SCHEMA, 2) + functions(
