@@ -4,12 +4,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help install demo test coverage lint format bench experiments clean
+# What is marked slow has a target of its own (tests/conftest.py).
+TESTS := -m pytest --numprocesses 2
+QUICK := -m "not slow"
+
+.PHONY: help install demo lint types test test-all test-lowest test-newest coverage format bench \
+	experiments clean
 
 help:
 	@echo "make demo    show what private-gsd does, on simulated data"
-	@echo "make test    lint, type-check and test everything"
-	@echo "make coverage test everything, and print which branches no test takes"
+	@echo "make test    lint, type-check and run the quick tests (a few minutes)"
+	@echo "make test-all run the slow tests, which make test leaves out (ten minutes)"
+	@echo "make test-lowest run the quick tests with the lowest dependencies that pyproject.toml allows"
+	@echo "make test-newest run them with today's newest"
+	@echo "make coverage run all tests, and print which branches none of them takes"
 	@echo "make install set up .venv for development (all others do it themselves)"
 	@echo "make format  format the code and sort its imports"
 	@echo "make bench   run the benchmarks"
@@ -42,15 +50,45 @@ lint: install
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
+	@$(MAKE) --no-print-directory --jobs 2 types types-darwin types-win32
+
+types:
 	@$(BIN)/mypy
-	@$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin --package private_gsd
-	@$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 --package private_gsd
+
+types-%:
+	@$(BIN)/mypy --platform $* --cache-dir .mypy_cache/$* --package private_gsd
 
 test: lint
-	@$(BIN)/python -m pytest --numprocesses 2
+	@$(BIN)/python $(TESTS) $(QUICK)
+
+test-all: install
+	@$(BIN)/python $(TESTS) -m slow
+
+# Each has an environment and compiled kernels of its own.
+.venv-lowest/tools: pyproject.toml
+	@echo "Installing the lowest dependencies into .venv-lowest ..."
+	@$(PYTHON) -m venv --clear .venv-lowest
+	@.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	@.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python \
+		--resolution lowest-direct --editable '.[dev]'
+	@touch $@
+
+.venv-newest/created:
+	@$(PYTHON) -m venv .venv-newest
+	@touch $@
+
+test-lowest: .venv-lowest/tools
+	@NUMBA_CACHE_DIR=$(CURDIR)/.venv-lowest/kernels .venv-lowest/bin/python $(TESTS) $(QUICK)
+
+test-newest: .venv-newest/created
+	@echo "Installing the newest dependencies into .venv-newest ..."
+	@.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade uv
+	@.venv-newest/bin/uv pip install --quiet --python .venv-newest/bin/python \
+		--upgrade --editable '.[dev]'
+	@NUMBA_CACHE_DIR=$(CURDIR)/.venv-newest/kernels .venv-newest/bin/python $(TESTS) $(QUICK)
 
 coverage: install
-	@$(BIN)/python -m pytest --numprocesses 2 --cov --cov-report=term
+	@$(BIN)/python $(TESTS) --cov --cov-report=term
 
 format: install
 	@$(BIN)/ruff check --fix .
@@ -71,5 +109,5 @@ experiments: install
 	@$(BIN)/python -m experiments all --data $(DATA) --out $(RESULTS) $(if $(QUICK),--quick)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .import_linter_cache demo
+	rm -rf $(VENV) .venv-lowest .venv-newest .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .import_linter_cache demo
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -48,6 +48,16 @@ os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 # Commands write lines as wide as this, whoever runs the tests.
 os.environ["COLUMNS"] = "100"
 
+# Files of tests are in memory where there is room for them: a charge to a ledger waits for the
+# disk, 22 ms of it on a virtual machine, and some tests charge a thousand times.
+MEMORY = Path("/dev/shm")
+if (
+    "TMPDIR" not in os.environ
+    and os.access(MEMORY, os.W_OK)
+    and shutil.disk_usage(MEMORY).free > 4 * 2**30
+):
+    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
+
 # What JAX compiles is kept for the next test and the next run. JAX reads this when it is imported.
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent.parent / ".pytest_cache/jax")
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"

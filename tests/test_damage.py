@@ -562,6 +562,7 @@ def test_a_file_that_is_too_large(tmp_path: Path) -> None:
         read_file(path, 1000)
 
 
+@pytest.mark.slow
 def test_forged_settings_are_one_line(tmp_path: Path) -> None:
     """Values of any kind, with the right checksum: an error of ours, and no other."""
     folder = made(tmp_path / "one", 0, complete=False)

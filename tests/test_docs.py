@@ -29,7 +29,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page, id=page.name, marks=pytest.mark.slow if page.parent.name == "docs" else ()
+        )
+        for page in PAGES
+    ],
+)
 def test_examples(page: Path, folder: Path) -> None:
     names: dict[str, object] = {"__name__": "__main__"}
     for language, title, body in BLOCK.findall(page.read_text()):

@@ -126,6 +126,7 @@ def measured(workload: Workload) -> Any:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("projector", PROJECTORS)
 def test_after_the_last_look_of_a_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, projector: str
@@ -141,6 +142,7 @@ def test_after_the_last_look_of_a_search(
     assert len(charges(tmp_path)) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [CoordinateSearch, FunctionSearch, Algorithm1])
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_every_kind_of_search_says_that_it_was_interrupted(
@@ -244,6 +246,7 @@ def test_a_sweep_pays_for_no_other_run(tmp_path: Path, monkeypatch: pytest.Monke
     assert sorted(sweep.measured) == [0]
 
 
+@pytest.mark.slow
 def test_at_fifty_random_moments(tmp_path: Path) -> None:
     """Whenever it comes, a run ends, and pays for no more than the step that it is at."""
     command = [sys.executable, "-W", "ignore", "-m", "tests.interruption_worker", str(tmp_path)]

@@ -85,8 +85,15 @@ def watch(visit: Callable[..., Visit]) -> Watch:
     return look
 
 
+# What most people use; the other doors are slow.
+QUICK = ("defaults", "csv", "pandas")
 CASES = [
-    pytest.param(door, pair, id=f"{door}: {pair}")
+    pytest.param(
+        door,
+        pair,
+        id=f"{door}: {pair}",
+        marks=() if door.endswith(tuple(f", {word}" for word in QUICK)) else pytest.mark.slow,
+    )
     for door in DOORS
     for pair in PAIRS
     if pair.everywhere or door in READING
@@ -114,6 +121,7 @@ def test_neighbours_look_alike(door: str, pair: Pair, watch: Watch) -> None:
         pytest.fail(f"{pair}: {first_difference(json.loads(one), json.loads(other), door)}")
 
 
+@pytest.mark.slow
 def test_processes_look_alike(visit: Callable[..., Visit]) -> None:
     """The command line as people have it, killed before its search and resumed."""
     seen = []

@@ -23,6 +23,7 @@ def gaussian_ratios(mu: float, number: int, seed: int) -> np.ndarray:
     return np.stack([rng.normal(sign * mu**2 / 2, mu, number) for sign in (-1, 1)])
 
 
+@pytest.mark.slow
 def test_the_bound_is_below_epsilon_and_near_it() -> None:
     """Of the Gaussian mechanism the epsilon at a delta is known."""
     mu = 1.0
@@ -72,6 +73,7 @@ def test_likelihoods_are_those_of_the_noise() -> None:
     assert one - other == pytest.approx((16 - 1) / (2 * 9))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", audit.RELATIONS)
 @pytest.mark.parametrize("mechanism", audit.MECHANISMS)
 def test_the_pair_is_nearly_the_worst(mechanism: str, neighbours: str) -> None:
@@ -102,6 +104,7 @@ def test_a_leak_beside_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.isinf(case.draw(3)).all()
 
 
+@pytest.mark.slow
 def test_the_program(capsys: pytest.CaptureFixture[str]) -> None:
     """Half the noise of one-shot exceeds the claim in all but one of some thousand runs.
 

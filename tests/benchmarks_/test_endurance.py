@@ -70,6 +70,7 @@ def test_what_is_drawn_twice_is_noticed(tmp_path: Path) -> None:
     assert listing(tmp_path) == {"arrays-*.npz", "arrays-*.npz, 2 times", "table-*.npy"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("only", ["measurements/measurements.json"])
 def test_the_program(tmp_path: Path, only: str) -> None:
     """A few kills, a race of each kind and some damages, in a process without threads."""

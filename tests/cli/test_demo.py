@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from private_gsd import Release, Schema
 from tests.cli.running import COMMAND, run
 
@@ -36,6 +38,7 @@ def test_demo(tmp_path: Path) -> None:
     run("schema", "check", "demo/schema.toml", "demo/census.parquet", cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_demo_twice_but_never_over_other_files(tmp_path: Path) -> None:
     run("demo", "--records", "10", cwd=tmp_path)
     run("demo", "--records", "10", cwd=tmp_path)
@@ -48,6 +51,7 @@ def test_demo_twice_but_never_over_other_files(tmp_path: Path) -> None:
     assert (tmp_path / "[x]d" / "schema.toml").exists()  # not markup
 
 
+@pytest.mark.slow
 def test_a_terminal_without_our_characters(tmp_path: Path) -> None:
     done = subprocess.run(
         [*COMMAND, "demo", "--records", "10"],

@@ -177,6 +177,7 @@ def test_bad_input(folder: Path, words: tuple[str, ...], code: int, message: str
     assert (folder / "text.db").read_text() == "precious"
 
 
+@pytest.mark.slow
 def test_show_where_nothing_can_be_written(folder: Path) -> None:
     expected, _ = run("ledger", "show", "ledger.db", cwd=folder)
     (folder / "ledger.db").chmod(0o444)

@@ -10,12 +10,14 @@ import time
 from pathlib import Path
 
 import pyarrow.csv
+import pytest
 
 from private_gsd import Ledger, LedgerError, Release, datasets
 from private_gsd.cli.run_output import guarantee
 from tests.cli.running import COMMAND, COMMON, NAMES, run
 
 
+@pytest.mark.slow
 def test_what_was_paid_for_is_not_thrown_away(folder: Path) -> None:
     """Told to end, or to write what cannot be written: the release is kept, and where is said."""
     command = [*COMMAND, "synthesize", *COMMON, "--rows", "2000000"]
@@ -83,6 +85,7 @@ for heeded in (False, True):
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGHUP, "alive\n", "")
 
 
+@pytest.mark.slow
 def test_interrupted_and_resumed(folder: Path) -> None:
     """Ctrl-C: one line, 130, and what was paid for is not lost."""
     pyarrow.csv.write_csv(datasets.census(20_000).select(NAMES), folder / "table.csv")

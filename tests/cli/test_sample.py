@@ -121,6 +121,7 @@ def test_a_damaged_release(release: Path, name: str) -> None:
     assert not [*release.glob("x.*")]
 
 
+@pytest.mark.slow
 @LARGE
 def test_names_that_are_not_utf8(release: Path) -> None:
     """A release, an output and a page."""

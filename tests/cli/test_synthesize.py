@@ -138,6 +138,7 @@ def test_queries_from_a_file(folder: Path) -> None:
     assert "^" in err
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal(folder: Path) -> None:
     """Each part of a run is seen, on standard error alone."""
     for words in ([], ["--mechanism", "adaptive", "--epochs", "2"]):
@@ -249,6 +250,7 @@ def test_a_drafted_schema_is_refused(folder: Path) -> None:
     assert "the schema is a draft" in error
 
 
+@pytest.mark.slow
 def test_another_projector(folder: Path) -> None:
     pairs = (*QUICK, "--workload", "categorical:2")
     quick = "rap:mixtures=20,batch=20,iterations=10"
@@ -385,6 +387,7 @@ def test_what_a_csv_cannot_hold_is_found_before_anything_is_spent(folder: Path) 
     assert not [*folder.glob("out*"), *folder.glob("release*")]
 
 
+@pytest.mark.slow
 def test_paths_that_are_not_utf8(folder: Path) -> None:
     odd = os.fsdecode(b"caf\xe9")
     shutil.copy(folder / "table.csv", folder / f"{odd}.csv")

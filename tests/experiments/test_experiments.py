@@ -26,7 +26,7 @@ from private_gsd.counting.exact import count
 from private_gsd.errors import GsdError, SourceError
 from private_gsd.schema import Numeric
 
-pytestmark = pytest.mark.worker("baselines")
+pytestmark = [pytest.mark.slow, pytest.mark.worker("baselines")]
 
 ROOT = Path(__file__).parent.parent.parent
 NAMES = ["sex", "marital", "citizen", "tenure", "age", "household_size"]

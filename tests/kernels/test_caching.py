@@ -51,6 +51,7 @@ def copied(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_is_compiled_again(tmp_path: Path) -> None:
     """Torn, altered, swapped, unreadable, no file at all, on a full disk: 90 kinds of damage."""
     root = str(Path(__file__).parent.parent.parent)
@@ -62,6 +63,7 @@ def test_a_damaged_cache_is_compiled_again(tmp_path: Path) -> None:
     assert told["mended"] > 70
 
 
+@pytest.mark.slow
 def test_a_package_in_a_read_only_place(tmp_path: Path) -> None:
     """Without a home, too: it says its version, and compiles for itself what it needs."""
     tree = copied(tmp_path)
@@ -72,6 +74,7 @@ def test_a_package_in_a_read_only_place(tmp_path: Path) -> None:
     assert not list(tree.rglob("*.kernel"))
 
 
+@pytest.mark.slow
 def test_kernels_that_were_compiled_before_are_found_in_a_read_only_place(tmp_path: Path) -> None:
     """As in the image of a container."""
     tree = copied(tmp_path / "tree")
@@ -83,6 +86,7 @@ def test_kernels_that_were_compiled_before_are_found_in_a_read_only_place(tmp_pa
     assert python("-c", RUN, before=before, **known) == "[0, 1, 2, 3, 4, 5] 1"
 
 
+@pytest.mark.slow
 def test_a_package_in_an_archive(tmp_path: Path) -> None:
     """There is no source to stamp an entry with: nothing is kept."""
     archive = shutil.make_archive(str(tmp_path / "all"), "zip", copied(tmp_path / "tree"))

@@ -115,6 +115,7 @@ def test_nothing_beside_our_own_changes_nothing() -> None:
     assert Knowledge().of(SCHEMA).supplement(one) is one
 
 
+@pytest.mark.slow
 def test_rules_and_all_knowledge_go_together() -> None:
     schema = Schema(SCHEMA.columns, ["NOT (age < 15 AND marital = 'married')"])
     synth = Synthesizer(
@@ -149,6 +150,7 @@ def test_claims_that_were_changed_are_noticed(tmp_path: Path) -> None:
         Synthesizer.resume(tmp_path / "r")
 
 
+@pytest.mark.slow
 def test_external_measurements_of_a_default_release() -> None:
     """Its histograms become marginals: two runs' levels do not refine one another."""
     schema = Schema(

@@ -66,6 +66,7 @@ SELECTIVE: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("name", SELECTIVE)
 def test_a_run_killed_at_any_step_resumes_as_if_it_was_not(

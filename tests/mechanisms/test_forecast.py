@@ -37,6 +37,7 @@ def test_less_noise_for_the_same_epsilon() -> None:
     assert 0.92 < math.sqrt(noise[0] / noise[1]) < 0.96
 
 
+@pytest.mark.slow
 def test_default_rows_are_planned_made_and_resumed(tmp_path: Path) -> None:
     synth = Synthesizer(SCHEMA, 5.0, workload="categorical:1", projector=QUICK)
     expected = synth.plan(TABLE).rows

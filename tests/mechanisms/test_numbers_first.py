@@ -87,7 +87,16 @@ class TestNumbersFirst(MechanismContract):
 
     watched = WatchedNumbers
 
-    @pytest.fixture(params=[OneShot(), Layered(), Adaptive(epochs=2), MST(), AIM()], ids=repr)
+    @pytest.fixture(
+        params=[
+            OneShot(),
+            MST(),
+            pytest.param(Layered(), marks=pytest.mark.slow),
+            pytest.param(Adaptive(epochs=2), marks=pytest.mark.slow),
+            pytest.param(AIM(), marks=pytest.mark.slow),
+        ],
+        ids=repr,
+    )
     def mechanism(self, request: pytest.FixtureRequest) -> Mechanism:
         return NumbersFirst(request.param)
 

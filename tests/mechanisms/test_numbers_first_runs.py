@@ -41,7 +41,7 @@ from private_gsd.runs.run_folder import RunFolder
 from private_gsd.workloads import Workload
 from private_gsd.workloads.histograms import first_histograms
 from private_gsd.workloads.specs import workload_of
-from tests.data.sources.test_contract import MAKERS, Made
+from tests.data.sources.test_contract import EACH, MAKERS, Made
 from tests.fitting import QUICK, fitted, synthesizer
 from tests.runs.kills import Killed, durable_steps, killing, outcome
 
@@ -138,7 +138,7 @@ def test_all_columns_have_several_levels(expected: tuple[Any, ...]) -> None:
 
 @pytest.mark.worker("engines")
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-@pytest.mark.parametrize("source", MAKERS, ids=lambda source: source.__name__)
+@pytest.mark.parametrize("source", EACH)
 def test_every_source_gives_the_same(
     source: Any, expected: tuple[Any, ...], request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -228,6 +228,7 @@ def test_a_table_that_changes_between_levels_is_refused(
     assert whole.release_.complete
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [SETTINGS, ADD_REMOVE], ids=["replace-one", "add-remove"])
 def test_a_run_that_was_killed_resumes_as_if_it_was_not(
     settings: dict[str, Any], csv: Path, tmp_path: Path

@@ -80,6 +80,7 @@ def test_a_run_spends_its_budget_and_no_more(tmp_path: Path) -> None:
         assert 0 <= opened.account("table").remaining < measured.workload.num_groups
 
 
+@pytest.mark.slow
 def test_errors_fall() -> None:
     """Of all triples of the simulated census, with four seeds, by a fiftieth at least."""
     schema = datasets.census_schema()

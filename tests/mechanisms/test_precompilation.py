@@ -13,7 +13,13 @@ from tests.mechanisms.precompilation_worker import CASES
 pytestmark = pytest.mark.worker("large")
 
 
-@pytest.mark.parametrize("name", [*CASES, "sweep"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name == "default" else pytest.mark.slow)
+        for name in [*CASES, "sweep"]
+    ],
+)
 def test_all_kernels_are_there_before_anything_is_paid_for(name: str) -> None:
     """In a new process, for each kind of run that needs other kernels."""
     done = subprocess.run(

@@ -78,7 +78,13 @@ def run(folder: Path, step: str) -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(step, marks=() if step in ("charging", "charged") else pytest.mark.slow)
+        for step in STEPS
+    ],
+)
 def test_a_kill_at_each_step(tmp_path: Path, step: str) -> None:
     with Ledger(tmp_path / "ledger.db", create=True) as ledger:
         ledger.add_dataset("census", BUDGET)

@@ -90,7 +90,7 @@ def test_random_tables_keep_the_rules_and_are_not_all_alike() -> None:
     assert 5 < np.isnan(table[:, 8]).mean() * 100 < 80
 
 
-@pytest.mark.parametrize("rows", [400, 9000])
+@pytest.mark.parametrize("rows", [400, pytest.param(9000, marks=pytest.mark.slow)])
 def test_the_fast_search_keeps_rules_and_still_fits(rows: int) -> None:
     real = target()
     measurements = measured(asked(SCHEMA), real)
@@ -108,6 +108,7 @@ def test_the_fast_search_keeps_rules_and_still_fits(rows: int) -> None:
     np.testing.assert_array_equal(again.matrix, found.matrix)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rates", [(1, 1), (3, 4)])
 def test_algorithm_1_keeps_rules(rates: tuple[int, int]) -> None:
     config = GeneticSearch.paper(
@@ -129,12 +130,14 @@ def _first_loss(measurements: Measurements, config: GeneticSearch) -> float:
     )
 
 
+@pytest.mark.slow
 def test_the_search_for_functions_keeps_rules() -> None:
     workload = asked(SCHEMA) + workloads.functions(SCHEMA, {"odd": lambda rows: rows["a"] % 2 == 1})
     found = evolve(measured(workload, target()), GeneticSearch(rows=100, generations=5), seed=1)
     assert kept(SCHEMA, found.matrix)
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(st.integers(0, 2**32))
 def test_random_rules_are_kept(seed: int) -> None:

@@ -49,10 +49,15 @@ TABLE = table(ROWS)
 
 MARGINALS = workloads.categorical_marginals(SCHEMA, 2) + workloads.tree_marginals(SCHEMA, 2, 2)
 
+# JAX compiles for the others: they are slow.
+EACH = [
+    pytest.param(name, id=name, marks=() if name == "gsd" else pytest.mark.slow) for name in NAMES
+]
+
 MIXED = workloads.random_prefixes(SCHEMA, 60) + workloads.random_halfspaces(SCHEMA, 60)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EACH)
 def test_a_known_distribution_is_found(name: str) -> None:
     measurements = measured(MARGINALS, TABLE)
     found = projector_of(SPECS[name]).project(measurements, rows=ROWS, seed=3)
@@ -65,7 +70,10 @@ def test_a_known_distribution_is_found(name: str) -> None:
     np.testing.assert_array_equal(again, found.matrix)
 
 
-@pytest.mark.parametrize(("name", "mean", "largest"), [("gsd", 2e-4, 1e-3), ("rap++", 0.01, 0.1)])
+@pytest.mark.parametrize(
+    ("name", "mean", "largest"),
+    [("gsd", 2e-4, 1e-3), pytest.param("rap++", 0.01, 0.1, marks=pytest.mark.slow)],
+)
 def test_prefixes_and_halfspaces_are_met(name: str, mean: float, largest: float) -> None:
     """Relaxed rows come near; what their sigmoids say is not quite what is counted."""
     measurements = measured(MIXED, TABLE)
@@ -84,7 +92,7 @@ QUICK = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EACH)
 def test_the_seed_decides(name: str) -> None:
     np.random.seed(1)  # noqa: NPY002
     measurements = measured(workloads.categorical_marginals(SCHEMA, 2), TABLE[:300])
@@ -111,7 +119,7 @@ def test_the_seed_decides(name: str) -> None:
     assert np.random.random() == pytest.approx(0.417022004702574)  # noqa: NPY002
 
 
-@pytest.mark.parametrize("name", ["gsd", "rap", "rap++", "pgm"])  # gem's columns are rap's
+@pytest.mark.parametrize("name", [each for each in EACH if each.id != "gem"])  # as rap
 @pytest.mark.parametrize("kind", ["discrete", "numeric"])
 def test_schemas_of_one_kind_and_columns_that_nothing_measures(name: str, kind: str) -> None:
     names = ["colour", "member"] if kind == "discrete" else ["age", "income", "rate"]
@@ -179,7 +187,7 @@ PEOPLE = datasets.census(400, seed=2).select(CENSUS.names)
 
 
 @pytest.mark.parametrize("mechanism", ["one-shot", "adaptive"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EACH)
 def test_a_killed_run_is_resumed_with_its_projector(
     name: str, mechanism: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +220,7 @@ def test_a_killed_run_is_resumed_with_its_projector(
     assert again.privacy["spent"] == whole.privacy["spent"]
 
 
+@pytest.mark.slow
 def test_sweeps_take_a_projector() -> None:
     sweep = Sweep(CENSUS, PEOPLE, ["categorical:2"])
     settings = [

@@ -39,9 +39,19 @@ from private_gsd.system import durable_files
 from tests.fitting import ADAPTIVE, ADD_REMOVE, LAYERED, SCHEMA, SMALL, TABLE, fitted
 from tests.runs.kills import Killed, durable_steps, killed_after_the_charge, killing, outcome
 
+ONE_SHOT_AND_ADAPTIVE = [
+    pytest.param(SMALL, id="one-shot"),
+    pytest.param(ADAPTIVE, id="adaptive", marks=pytest.mark.slow),
+]
+
 
 @pytest.mark.parametrize(
-    "settings", [SMALL, LAYERED, ADAPTIVE], ids=["one-shot", "layered", "adaptive"]
+    "settings",
+    [
+        pytest.param(SMALL, id="one-shot"),
+        pytest.param(LAYERED, id="layered", marks=pytest.mark.slow),
+        pytest.param(ADAPTIVE, id="adaptive", marks=pytest.mark.slow),
+    ],
 )
 def test_a_run_killed_at_any_step_resumes_as_if_it_was_not(
     settings: dict[str, Any], tmp_path: Path
@@ -108,7 +118,7 @@ def test_a_denoised_run_resumes_to_the_same_table(tmp_path: Path) -> None:
         assert outcome(tmp_path / str(kill_at), tmp_path / f"{kill_at}.ledger.db") == expected
 
 
-@pytest.mark.parametrize("settings", [SMALL, ADAPTIVE], ids=["one-shot", "adaptive"])
+@pytest.mark.parametrize("settings", ONE_SHOT_AND_ADAPTIVE)
 def test_no_second_draw_is_left_under_one_charge(settings: dict[str, Any], tmp_path: Path) -> None:
     """With real noise: one draw a charge on the disk, and what was selected is measured."""
     for kill_at in range(60):
@@ -517,7 +527,7 @@ def test_a_ledger_that_cannot_pay_for_the_whole_run(tmp_path: Path) -> None:
         assert ledger.charges("table") == []
 
 
-@pytest.mark.parametrize("settings", [SMALL, ADAPTIVE], ids=["one-shot", "adaptive"])
+@pytest.mark.parametrize("settings", ONE_SHOT_AND_ADAPTIVE)
 def test_a_disk_that_is_full(settings: dict[str, Any], tmp_path: Path) -> None:
     """At any write: one clear error, and the run goes on when there is room again."""
     real = durable_files.write
@@ -606,6 +616,7 @@ def test_interruptions_stop_the_run_and_it_resumes_later(tmp_path: Path) -> None
     assert again.sample().equals(other.sample())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"mechanism": Adaptive(epochs=2)}])
 def test_add_remove_resumes_after_a_kill_at_any_step(
     settings: dict[str, Any], tmp_path: Path
@@ -649,6 +660,7 @@ def test_add_remove_cannot_resume_without_its_number_of_records(tmp_path: Path) 
     assert Synthesizer.resume(folder, TABLE).sample().num_rows == 60
 
 
+@pytest.mark.slow
 def test_a_full_disk_at_any_step(tmp_path: Path) -> None:
     """Real disks of one page to forty-four: a clear word, and on with more room to the same end."""
     command = ["unshare", "-Urm", sys.executable, "-m", "tests.full_disk_worker", str(tmp_path)]

@@ -48,6 +48,7 @@ def test_rules_hold_in_a_million_sampled_rows(synth: Synthesizer) -> None:
     assert broken(table) == 0
 
 
+@pytest.mark.slow
 def test_rules_hold_in_a_table_of_many_rows() -> None:
     synth = Synthesizer(SCHEMA, 1.0, rows=50_000, workload=["categorical:2"], projector=QUICK)
     made = synth.fit(DATA, insecure_noise_seed=1)

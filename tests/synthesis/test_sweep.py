@@ -249,6 +249,7 @@ class Failing(GeneticSearch):
         return super().project(measurements, seed=seed, **others)
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_loses_nothing_that_was_paid_for(tmp_path: Path) -> None:
     """The others go on, the failures are named, and their measurements are of use."""
     workload = categorical_marginals(SCHEMA, 2) + functions(
@@ -292,6 +293,7 @@ class Dying(GeneticSearch):
         return super().project(measurements, seed=seed, **others)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_loses_nothing_that_was_paid_for(
     sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -305,6 +307,7 @@ def test_a_worker_that_dies_loses_nothing_that_was_paid_for(
     assert {2, 3} <= set(sweep.finished)
 
 
+@pytest.mark.slow
 def test_nothing_is_validated_by_assertions(tmp_path: Path) -> None:
     """Python leaves assertions out when it is told to optimise, and a wrong sweep paid first."""
     for path in sorted(Path(sweep_runs.__file__).parents[1].rglob("*.py")):

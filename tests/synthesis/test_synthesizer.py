@@ -170,6 +170,7 @@ def test_seeded_noise_is_told_of_everywhere(tmp_path: Path) -> None:
     assert not measured.private
 
 
+@pytest.mark.slow
 def test_a_copy_has_the_release_and_no_data() -> None:
     """A release is safe to carry; the table that was fitted is not, and stays behind."""
     data = TABLE.to_pandas()

@@ -121,6 +121,7 @@ def test_it_is_bare(bare: Bare) -> None:
         }, program
 
 
+@pytest.mark.slow
 def test_the_command_line(bare: Bare) -> None:
     """From a ledger to a report, with a run that is killed and one that is locked."""
     bare.command("ledger", "create", "l.db", "--dataset", "d", "--epsilon", "3", "--delta", "1e-9")
@@ -148,6 +149,7 @@ def test_the_command_line(bare: Bare) -> None:
     assert len(runs) == 2, runs
 
 
+@pytest.mark.slow
 def test_processes_that_are_spawned(bare: Bare) -> None:
     """Two fits at once, on one ledger, whose synthesizers come back to the process that asked."""
     bare.command("ledger", "create", "l.db", "--dataset", "d", "--epsilon", "3", "--delta", "1e-9")

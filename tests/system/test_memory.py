@@ -50,6 +50,7 @@ def test_the_number_of_rows_that_is_named_fits() -> None:
     assert 0.8 * memory.available() < forecast.bytes <= 0.9 * memory.available()
 
 
+@pytest.mark.slow
 def test_what_a_run_takes_is_within_the_forecast() -> None:
     """The peak of a process of its own; the forecast is neither below it nor absurd."""
     script = """
@@ -84,6 +85,7 @@ def test_samples_beyond_memory_are_refused() -> None:
         sampled(synth.release_, 10**15, 0, "sex = 'male'")
 
 
+@pytest.mark.slow
 def test_a_sample_of_any_number_on_the_command_line(tmp_path: Path) -> None:
     release = tmp_path / "release"
     synth = Synthesizer(SCHEMA, 1.0, rows=50, workload=["categorical:1"])
@@ -159,6 +161,7 @@ def test_an_adaptive_run_is_resumed_with_other_rows(
     assert Release.load(tmp_path / "release").synthetic.num_rows == rows
 
 
+@pytest.mark.slow
 def test_a_search_that_had_ended_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

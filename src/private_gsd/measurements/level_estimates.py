@@ -196,8 +196,8 @@ def _divided(
     found = base + shrinkage(found - base, variance, base, parent) * (found - base)
     kept = np.flatnonzero(base > 0)
     counts[kept] = _nearest(found[kept], parent[kept], rest)
-    totals = np.bincount(parent, counts)
-    found = np.where((totals > 0) & several, above / np.where(totals > 0, totals, 1.0), 0.0)
+    wholes = np.bincount(parent, counts)
+    found = np.where((wholes > 0) & several, above / np.where(wholes > 0, wholes, 1.0), 0.0)
     # Cells that were not split keep their mass, and so do those of which nothing was found.
     return np.where(found[parent] > 0, counts * found[parent], above[parent] * shares)
 
@@ -258,21 +258,21 @@ def shrinkage(excess: Vector, variance: Vector, base: Vector, parent: NDArray[np
     return kept
 
 
-def _nearest(values: Vector, parent: NDArray[np.int64], totals: Vector) -> Vector:
+def _nearest(values: Vector, parent: NDArray[np.int64], wholes: Vector) -> Vector:
     """The nearest numbers that are not negative and have given sums, those of each cell above.
 
     Args:
         values: The numbers.
         parent: The number of the cell above that each number is part of, in rising order.
-        totals: The sum of the parts of each cell above.
+        wholes: The sum of the parts of each cell above.
     """
     order = np.lexsort((-values, parent))
     falling, owners = values[order], parent[order]
-    firsts = np.searchsorted(owners, np.arange(len(totals) + 1))
+    firsts = np.searchsorted(owners, np.arange(len(wholes) + 1))
     sums = np.append(0.0, np.cumsum(falling))
     ranks = np.arange(len(values)) - firsts[owners]
-    excess = (sums[1:] - sums[firsts[owners]] - totals[owners]) / (ranks + 1)
-    number = np.bincount(owners, falling > excess, minlength=len(totals)).astype(np.int64)
+    excess = (sums[1:] - sums[firsts[owners]] - wholes[owners]) / (ranks + 1)
+    number = np.bincount(owners, falling > excess, minlength=len(wholes)).astype(np.int64)
     last = np.clip(firsts[:-1] + number - 1, 0, max(len(values) - 1, 0))
     found: Vector = np.maximum(values - excess[last][parent], 0.0) if len(values) else values
     return found

@@ -98,6 +98,7 @@ def test_pandas_with_arrow_dtypes(example: tuple[Schema, pa.Table]) -> None:
     comes_back(table.to_pandas(types_mapper=pd.ArrowDtype), schema, table)
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")  # pandas 2
 @given(tables())
 def test_pandas_with_nullable_dtypes(example: tuple[Schema, pa.Table]) -> None:
     schema, table = example

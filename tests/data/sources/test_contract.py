@@ -118,6 +118,15 @@ MAKERS: dict[type[SourceTable], Callable[[Made, pa.Table], Any]] = {
     PostgresTable: Made.postgres,
     SparkFrame: Made.spark,
 }
+# For tests of each; engines that must be started are slow.
+EACH = [
+    pytest.param(
+        source,
+        id=source.__name__,
+        marks=pytest.mark.slow if source in (PostgresTable, SparkFrame) else (),
+    )
+    for source in SOURCES
+]
 
 
 def ingest(uri: str, name: str, table: pa.Table) -> None:
@@ -134,7 +143,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
     return Made(request, tmp_path)
 
 
-@pytest.fixture(params=SOURCES, ids=lambda source: source.__name__)
+@pytest.fixture(params=EACH)
 def kind(request: pytest.FixtureRequest, made: Made) -> Callable[[pa.Table], Any]:
     """What makes a table that a source of the registry reads."""
     source: type[SourceTable] = request.param
@@ -249,10 +258,19 @@ def test_missing_and_left_out_columns(kind: Callable[[pa.Table], Any]) -> None:
         open_source(kind(TABLE.append_column("extra", TABLE["age"])), SCHEMA)
 
 
-def test_no_rows(made: Made) -> None:
-    for name in ("memory", "csv", "parquet", "postgres", "spark"):
-        with pytest.raises(SourceError, match="the table has no rows"):
-            exact_counts(WORKLOAD, getattr(made, name)(TABLE.slice(0, 0)))
+@pytest.mark.parametrize(
+    "name",
+    [
+        "memory",
+        "csv",
+        "parquet",
+        pytest.param("postgres", marks=pytest.mark.slow),
+        pytest.param("spark", marks=pytest.mark.slow),
+    ],
+)
+def test_no_rows(name: str, made: Made) -> None:
+    with pytest.raises(SourceError, match="the table has no rows"):
+        exact_counts(WORKLOAD, getattr(made, name)(TABLE.slice(0, 0)))
 
 
 def test_a_release_of_every_kind(kind: Callable[[pa.Table], Any]) -> None:

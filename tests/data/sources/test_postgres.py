@@ -33,7 +33,7 @@ from private_gsd.workloads import categorical_marginals, tree_marginals
 from tests.cli.running import run
 from tests.data.sources.test_contract import ingest
 
-pytestmark = pytest.mark.worker("engines")
+pytestmark = [pytest.mark.slow, pytest.mark.worker("engines")]
 
 SCHEMA = datasets.census_schema().select(["sex", "age"])
 

@@ -25,6 +25,7 @@ from private_gsd.workloads import tree_marginals
 from tests.data.sources.test_contract import SCHEMA, TABLE, WORKLOAD
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.worker("engines"),
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]

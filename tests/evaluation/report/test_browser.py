@@ -12,6 +12,7 @@ from tests.evaluation.report.browser import CHROMIUM, Browser
 from tests.evaluation.tables import parts, quick
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.worker("evaluation"),
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
 ]

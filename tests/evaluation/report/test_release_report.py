@@ -27,6 +27,7 @@ print("\\n".join(opened))
 """
 
 
+@pytest.mark.slow
 def test_the_release_report_opens_nothing_but_the_release(folder: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", WATCHED], cwd=folder, capture_output=True, text=True, check=True

@@ -39,6 +39,7 @@ def ledger_with_all_tables(path: Path) -> bytes:
     return path.read_bytes()
 
 
+@pytest.mark.slow
 def test_any_flipped_bit_is_noticed_or_does_no_harm(path: Path) -> None:
     """Random bits of all that is no empty space: headers, rows, pointers, the text of triggers.
 

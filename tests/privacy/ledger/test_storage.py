@@ -72,6 +72,7 @@ for path in ("ledger.db", "other/ledger.db", "folder/ledger.db"):
 """
 
 
+@pytest.mark.slow
 def test_two_processes_race_to_create_a_ledger(tmp_path: Path) -> None:
     with workers(2, "race_to_create") as pair:
         for number in range(20):

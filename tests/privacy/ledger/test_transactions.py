@@ -124,6 +124,7 @@ def test_killed_at_every_step(path: Path) -> None:
             assert set(released_ids(released)) <= set(ids)
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments(path: Path) -> None:
     released = path.with_name("released")
     with Ledger(path, create=True) as ledger:
@@ -176,6 +177,7 @@ def test_a_full_disk(ledger: Ledger, path: Path) -> None:
         assert again.account("d").spent == len(paid) + 1
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_grow(path: Path) -> None:
     """The system refuses a write in earnest, in the middle of a transaction."""
     with Ledger(path, create=True) as ledger:

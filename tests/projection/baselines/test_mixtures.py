@@ -23,6 +23,7 @@ TOOLS = gradients("rap")
 WIDE = Schema([Categorical("postcode", values=[str(n) for n in range(30_000)])])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "spec", ["rap:mixtures=2,iterations=1", "rap++:points=5,iterations=1", "pgm:iterations=50"]
 )
@@ -35,6 +36,7 @@ def test_a_column_of_many_values_takes_no_matrix_of_its_square(spec: str) -> Non
     assert found.matrix.shape == (30, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rap", "gem", "rap++"])
 def test_a_loss_that_is_no_number_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def compiled(*_: Any) -> Any:
@@ -60,6 +62,7 @@ def test_batches_are_drawn_by_their_errors() -> None:
     np.testing.assert_allclose(alike / 20_000, 0.25, atol=5 * 0.5 / math.sqrt(20_000))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rap", "gem", "rap++", "pgm"])
 def test_single_columns_alone_give_independent_columns(name: str) -> None:
     """As in the data, of which only single columns are known, or not."""

@@ -80,6 +80,7 @@ def test_a_model_that_would_be_too_large(tmp_path: Path) -> None:
         assert list(tmp_path.iterdir()) == []  # nothing was spent
 
 
+@pytest.mark.slow
 def test_a_model_is_kept_small_by_what_is_selected(tmp_path: Path) -> None:
     """Only groups that still fit are selected; where none is left, the run ends with its table."""
     data = pyarrow.table({name: ["a", "b", "c"] * 30 for name in MANY.names})
@@ -125,6 +126,7 @@ def test_noise_is_weighed_by_the_graphical_model() -> None:
     np.testing.assert_allclose(shares, good.shares, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_norm_of_what_sums_atoms() -> None:
     """Against the singular values of the whole matrix; and the sums themselves."""
     asked = workloads.tree_marginals(SCHEMA, 2, 2) + workloads.range_marginals(
@@ -150,6 +152,7 @@ def test_the_norm_of_what_sums_atoms() -> None:
         np.testing.assert_allclose(summed(Factor()), dense @ values.ravel(), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_graphical_models_are_fitted_in_double_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     types = set()
     real = CellSums.__call__

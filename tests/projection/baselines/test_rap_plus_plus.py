@@ -69,6 +69,7 @@ def test_half_zeros_half_ones_from_random_rows() -> None:
     assert largest_error(HALVES, "rap++") < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "points"), [(41, 40), (40, 40), (30, 30), (100, 40)])
 def test_as_many_relaxed_rows_as_there_are_to_be(
     rows: int, points: int, monkeypatch: pytest.MonkeyPatch

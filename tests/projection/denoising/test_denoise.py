@@ -139,6 +139,7 @@ def test_threads_change_nothing_and_seeds_do() -> None:
     assert not np.array_equal(one, other, equal_nan=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.integers(1, 80))
 def test_it_can_be_stopped_at_any_time(looks: int) -> None:

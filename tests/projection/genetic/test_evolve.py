@@ -144,8 +144,10 @@ def random_rows(number: int) -> np.ndarray:
     ("family", "config"),
     [
         ("two-way", GeneticSearch(rows=60)),
-        pytest.param("all of them", GeneticSearch(rows=60, denoise=False), marks=LARGE),
-        pytest.param("all of them", GeneticSearch.paper(rows=60), marks=LARGE),
+        pytest.param(
+            "all of them", GeneticSearch(rows=60, denoise=False), marks=[LARGE, pytest.mark.slow]
+        ),
+        pytest.param("all of them", GeneticSearch.paper(rows=60), marks=[LARGE, pytest.mark.slow]),
     ],
 )
 def test_seeds(family: str, config: GeneticSearch) -> None:
@@ -296,6 +298,7 @@ def test_progress_that_fails() -> None:
             evolve(measurements, GeneticSearch(rows=rows), progress=fail)
 
 
+@pytest.mark.slow
 @LARGE
 @given(st.data())
 def test_absurd_answers_still_give_a_table(data: st.DataObject) -> None:
