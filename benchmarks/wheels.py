@@ -1,8 +1,8 @@
 """Wheels: for which systems and versions of Python every dependency can be installed as it is.
 
-    python -m benchmarks.wheels
+    python -m benchmarks.wheels INDEX
 
-Asks the package index for the newest release of each dependency in ``pyproject.toml`` that has a
+Asks a package index, by the address of its JSON interface, for the newest release of each dependency in ``pyproject.toml`` that has a
 wheel for a system, and prints a table. A version is named where it is not the newest of all.
 """
 
@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import tomllib
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
 
     from packaging.version import Version
 
-INDEX = "https://pypi.org/pypi"
 PYTHONS = (11, 12, 13, 14)
 # For each system, how its marker names it and which platforms of wheels it installs.
 SYSTEMS = {
@@ -87,6 +88,8 @@ def _runs(tag: Tag, python: int) -> bool:
 
 def main() -> None:
     """Print the table."""
+    if len(sys.argv) != 2:
+        sys.exit("name the address of a package index: python -m benchmarks.wheels INDEX")
     project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted: dict[str, tuple[Requirement, str]] = {}
     for extra in EXTRAS:
@@ -95,7 +98,7 @@ def main() -> None:
             wanted.setdefault(canonicalize_name(requirement.name), (requirement, extra))
     wanted |= {name: (Requirement(text), extra) for name, (text, extra) in PARTS.items()}
     with ThreadPoolExecutor(4) as pool:
-        files = dict(zip(wanted, pool.map(_files, wanted), strict=True))
+        files = dict(zip(wanted, pool.map(partial(_files, sys.argv[1]), wanted), strict=True))
     print(f"| dependency | extra | newest | {' | '.join(SYSTEMS)} |")
     print(f"|---|---|---|{'---|' * len(SYSTEMS)}")
     for name, (requirement, extra) in wanted.items():
@@ -132,9 +135,9 @@ def _span(pythons: Sequence[int]) -> str:
     return f"3.{first}" if first == last else words
 
 
-def _files(name: str) -> list[File]:
+def _files(index: str, name: str) -> list[File]:
     """All files of a project that are no pre-releases and were not withdrawn."""
-    with urllib.request.urlopen(f"{INDEX}/{name}/json", timeout=60) as answer:
+    with urllib.request.urlopen(f"{index}/{name}/json", timeout=60) as answer:
         releases = json.load(answer)["releases"]
     return [file for files in releases.values() for file in _parsed(files)]
 
