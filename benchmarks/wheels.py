@@ -2,8 +2,9 @@
 
     python -m benchmarks.wheels INDEX
 
-Asks a package index, by the address of its JSON interface, for the newest release of each dependency in ``pyproject.toml`` that has a
-wheel for a system, and prints a table. A version is named where it is not the newest of all.
+Asks a package index, by the address of its JSON interface, for the newest release of each
+dependency in ``pyproject.toml`` that has a wheel for a system, and prints a table. A version is
+named where it is not the newest of all.
 """
 
 from __future__ import annotations
