@@ -106,7 +106,7 @@ def tilts(
     middles = starts + widths / 2
     weights = np.bincount(parent, widths)
     centres = np.bincount(parent, widths * middles) / weights
-    density = above / np.maximum(np.bincount(parent, likely), 1e-300)
+    density = above / np.maximum(np.bincount(parent, likely), 1e-200)
     slopes = np.diff(density) / np.diff(centres)
     before, after = np.append(0.0, slopes), np.append(slopes, 0.0)
     same = np.sign(before) == np.sign(after)
