@@ -14,7 +14,7 @@ QUICK := -m "not slow"
 help:
 	@echo "make demo    show what private-gsd does, on simulated data"
 	@echo "make test    lint, type-check and run the quick tests (a few minutes)"
-	@echo "make test-all run the slow tests, which make test leaves out (five minutes)"
+	@echo "make test-all run the slow tests, which make test leaves out (six minutes)"
 	@echo "make test-lowest run the quick tests with the lowest dependencies that pyproject.toml allows"
 	@echo "make test-newest run them with today's newest"
 	@echo "make coverage run all tests, and print which branches none of them takes"

@@ -74,6 +74,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from private_gsd import ExactCounts
+
     Matrix = NDArray[np.float64]
 
 MECHANISMS = tuple(REGISTRY)
@@ -299,11 +301,17 @@ class Case:
         budget = RhoBudget.from_epsilon(self.epsilon, self.delta, conversion_of(mechanism))
         task = Task(candidates, pair.workload, budget, self.neighbours)  # type: ignore[arg-type]
 
+        def counted(table: int, asked: Workload | None) -> ExactCounts:
+            """The exact counts; pairs that are selected from are no candidate queries."""
+            if asked is None or asked is candidates:
+                return exact[table]
+            return exact_counts(asked, pair.tables[table], threads=1)
+
         def release(table: int, noise: Recorded | Replayed) -> tuple[Any, ...]:
             checkpoint = MemoryCheckpoint()
             Executor(
                 task=task,
-                exact=lambda _: exact[table],
+                exact=lambda asked: counted(table, asked),
                 payments=UnledgeredPayments(LocalAccountant(budget, self.neighbours)),
                 checkpoint=checkpoint,
                 noise=lambda stream: noise,  # noqa: ARG005

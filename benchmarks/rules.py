@@ -77,8 +77,8 @@ def main() -> None:
                 error = share_errors(
                     exact.counts / exact.n_records, count(workload, matrix) / len(matrix)
                 )
-                broken = broken_rows(ruled, matrix).mean()
-                found.append((error.mean, error.max, broken, phases.seconds("searching")))
+                share = broken_rows(ruled, matrix).mean()
+                found.append((error.mean, error.max, share, phases.seconds("searching")))
             means = np.mean(found, axis=0).tolist()
             results.append([epsilon, name, *means])
             cells = (f"{means[0]:.5f}", f"{means[1]:.4f}", f"{means[2]:.1%}", f"{means[3]:.1f}")

@@ -49,12 +49,14 @@ os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["COLUMNS"] = "100"
 
 # Files of tests are in memory where there is room for them: a charge to a ledger waits for the
-# disk, 22 ms of it on a virtual machine, and some tests charge a thousand times.
+# disk, 22 ms of it on a virtual machine, and some tests charge a thousand times. Some start
+# programs that they wrote, which not every machine allows in memory.
 MEMORY = Path("/dev/shm")
 if (
     "TMPDIR" not in os.environ
     and os.access(MEMORY, os.W_OK)
     and shutil.disk_usage(MEMORY).free > 4 * 2**30
+    and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC
 ):
     os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
@@ -72,7 +74,11 @@ WORKERS = ("large", "engines", "evaluation", "baselines")
 # Where a worker of xdist writes which test goes where: the scheduler knows tests by name alone.
 ASSIGNMENT = pytest.StashKey[Path]()
 # Programs that are for Linux and macOS alone.
-UNIX = ("benchmarks_/test_endurance.py", "kernels/cache_worker.py")
+UNIX = (
+    "benchmarks_/test_endurance.py",
+    "benchmarks_/test_starting.py",
+    "kernels/cache_worker.py",
+)
 collect_ignore = list(UNIX) if sys.platform == "win32" else []
 # What a test needs that Windows does not have; workers are killed, and limit files.
 NOT_ON_WINDOWS = re.compile(

@@ -535,7 +535,8 @@ def test_a_table_that_could_not_be_read_again_is_not_begun(
     ("text", "words"),
     [
         ("[" * 100_000, "nested too deeply"),
-        ('{"a":' * 50_000, "nested too deeply"),
+        ('{"a":' * 200_000, "nested too deeply"),
+        ("[" * 102 + "]" * 102, "nested too deeply"),
         ("9" * 5000, "a whole number of 5,000 digits"),
         ('{"rows": -' + "9" * 400_000 + "}", "400,001 digits"),
         ("[1, 2", "Expecting"),

@@ -349,7 +349,7 @@ def test_the_manual_uses_the_flat_api() -> None:
     found: dict[str, set[str]] = defaultdict(set)
     for page in MANUAL:
         text = page.read_text()
-        used = set(re.findall(r"(?<![\w./-])(?:private_)?gsd\.(?!whl)([A-Za-z]\w*)", text))
+        used = set(re.findall(r"(?<![\w./-])(?:private_)?gsd\.(?!whl|zip)([A-Za-z]\w*)", text))
         for line in re.findall(r"from private_gsd import ([^\n]+)", text):
             used |= {name.split(" as ")[0].strip() for name in line.strip("()").split(",")}
         found[page.name] = used - public

@@ -6,32 +6,15 @@ PYTHONPATH and no locale. The dependencies are those of these tests.
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
 
 import private_gsd
-
-ROOT = Path(__file__).parent.parent
-WINDOWS = sys.platform == "win32"
-# Without these, a program does not start.
-NEEDED = ("PATH", "SYSTEMROOT", "TEMP")
+from tests.installing import build_wheel, make_environment, run
 
 pytestmark = pytest.mark.worker("large")
-
-
-def run(*words: str | Path, cwd: Path) -> str:
-    """What a program prints, in an environment of nearly nothing."""
-    environment = {name: os.environ[name] for name in NEEDED if name in os.environ}
-    done = subprocess.run(
-        words, cwd=cwd, env=environment, capture_output=True, check=False, stdin=subprocess.DEVNULL
-    )
-    assert done.returncode == 0, done.stderr.decode(errors="replace")
-    return done.stdout.decode(errors="replace")
 
 
 @pytest.fixture(scope="module")
@@ -39,24 +22,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an environment in ``venv`` where the wheel is installed."""
     folder = tmp_path_factory.mktemp("wheel") / "Zoë’s tables, größer"
     folder.mkdir()
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
-    run(*pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT, cwd=folder)
-    [wheel] = folder.glob("*.whl")
-    run(sys.executable, "-m", "venv", "--without-pip", "venv", cwd=folder)
-    python = scripts(folder) / "python"
-    run(*pip, f"--python={python}", "install", "--quiet", "--no-deps", wheel, cwd=folder)
-    # The dependencies, but not the checkout, which is installed beside them by a file that is not
-    # read here.
-    path = sysconfig.get_path("purelib")
-    installed = next((folder / "venv").rglob("site-packages"))
-    # Python reads it in the encoding of the locale.
-    written = f"import sys; sys.path.append({path!a})\n"
-    (installed / "dependencies.pth").write_text(written, encoding="ascii")
+    make_environment(folder / "venv", build_wheel(folder))
     return folder
 
 
 def scripts(folder: Path) -> Path:
-    return folder / "venv" / ("Scripts" if WINDOWS else "bin")
+    return folder / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
 
 
 def test_the_wheel_is_what_is_imported(folder: Path) -> None:

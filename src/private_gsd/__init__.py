@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from private_gsd.mechanisms import Mechanism as Mechanism
     from private_gsd.mechanisms import NumbersFirst as NumbersFirst
     from private_gsd.mechanisms import OneShot as OneShot
+    from private_gsd.mechanisms import StrongestPairs as StrongestPairs
     from private_gsd.mechanisms.forecast import Forecast as Forecast
     from private_gsd.privacy.accountant import LedgerAccountant as LedgerAccountant
     from private_gsd.privacy.accountant import LocalAccountant as LocalAccountant
@@ -100,7 +101,10 @@ _NAMES = {
         "measurements.knowledge": "Knowledge",
         "measurements.measurements": "Measurements measure",
         "mechanisms.forecast": "Forecast",
-        "mechanisms": "AIM MST Adaptive EndedEarlyWarning Layered Mechanism NumbersFirst OneShot",
+        "mechanisms": (
+            "AIM MST Adaptive EndedEarlyWarning Layered Mechanism NumbersFirst OneShot "
+            "StrongestPairs"
+        ),
         "privacy.accountant": "LedgerAccountant LocalAccountant",
         "privacy.allocation": "allocate",
         "privacy.budget": "Budget RhoBudget default_delta epsilon_of",

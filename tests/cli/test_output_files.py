@@ -6,6 +6,8 @@ import datetime as dt
 import errno
 import os
 import tempfile
+import weakref
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,7 @@ from private_gsd import (
     Schema,
     open_source,
 )
-from private_gsd.cli.output_files import OutputFile
+from private_gsd.cli.output_files import GROUP_ROWS, OutputFile
 from private_gsd.errors import GsdError, SchemaError
 from tests.strategies import columns, encoded_values
 
@@ -96,7 +98,7 @@ def written(schema: Schema, table: pa.Table, path: Path) -> list[pa.RecordBatch]
     """What is read of a table that was written."""
     target = OutputFile(path, force=True)
     target.check_schema(schema)
-    target.write_table(table, schema)
+    target.write_table([table], schema)
     if not table.num_rows:
         source = open_source(path, schema)
         assert source.count() == 0
@@ -198,7 +200,7 @@ def test_what_a_csv_cannot_hold_is_refused_before_anything_is_spent(
 def test_a_parquet_file_has_checksums(tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
     schema = Schema([Categorical("x", values=("one", "two"))])
-    OutputFile(path, force=False).write_table(pa.table({"x": ["one", "two"] * 9}), schema)
+    OutputFile(path, force=False).write_table([pa.table({"x": ["one", "two"] * 9})], schema)
     assert pyarrow.parquet.read_schema(path) == schema.arrow_schema
     content = path.read_bytes()
     path.write_bytes(content.replace(b"two", b"twO", 1))
@@ -206,12 +208,33 @@ def test_a_parquet_file_has_checksums(tmp_path: Path) -> None:
         pyarrow.parquet.read_table(path, page_checksum_verification=True)
 
 
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_tables_are_written_one_after_the_other(tmp_path: Path, ending: str) -> None:
+    """No more is kept than a group of rows: a table is gone when the third after it is made."""
+    schema = Schema([Categorical("x", values=(0, 1, 2))])
+    made: list[weakref.ref[pa.Table]] = []
+    kept = []
+
+    def tables() -> Iterator[pa.Table]:
+        for number in range(6):
+            kept.append(sum(each() is not None for each in made))
+            table = pa.table({"x": np.full(GROUP_ROWS, number % 3)})
+            made.append(weakref.ref(table))
+            yield table
+
+    path = tmp_path / f"table{ending}"
+    assert OutputFile(path, force=False).write_table(tables(), schema) == 6 * GROUP_ROWS
+    assert max(kept) <= 2
+    [matrix] = [np.concatenate(list(open_source(path, schema).encoded()))]
+    assert matrix[::GROUP_ROWS, 0].tolist() == [0, 1, 2, 0, 1, 2]
+
+
 @pytest.mark.parametrize("ending", [b".csv", b".parquet"])
 def test_a_name_that_is_not_utf8_can_be_written_to(tmp_path: Path, ending: bytes) -> None:
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9" + ending))
     target = OutputFile(path, force=False)
     target.check({})
-    target.write_table(pa.table({"x": [True]}), Schema([Boolean("x")]))
+    target.write_table([pa.table({"x": [True]})], Schema([Boolean("x")]))
     assert [each.name.encode("utf-8", "surrogateescape") for each in tmp_path.iterdir()] == [
         b"caf\xe9" + ending
     ]

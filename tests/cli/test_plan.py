@@ -22,6 +22,10 @@ def test_plan_spends_nothing(folder: Path) -> None:
     adaptive = ("--mechanism", "adaptive", "--epochs", "4", "--queries-per-epoch", "2")
     out, _ = run("plan", *COMMON, *adaptive, cwd=folder)
     assert "4 epochs of 2, selected by their error" in out
+    assert "Each group, if it is selected:" in out
+    out, _ = run("plan", *COMMON, "--mechanism", "strongest-pairs", cwd=folder)
+    assert "10 of 10 pairs" in out
+    assert "What is measured in any case:" in out
     assert sorted(path.name for path in folder.iterdir()) == [
         "schema.toml",
         "table.csv",

@@ -70,7 +70,12 @@ def test_a_file_is_what_its_schema_describes(tmp_path: Path) -> None:
 @LARGE
 def test_rows_by_number_by_condition_and_around_given_ones(release: Path) -> None:
     run("sample", "r", "-n", "250", "-o", "more.parquet", cwd=release)
-    assert pyarrow.parquet.read_table(release / "more.parquet").num_rows == 250
+    more = pyarrow.parquet.read_table(release / "more.parquet")
+    made = Release.load(release / "r").synthetic
+    assert more.num_rows == 250
+    assert more.slice(0, made.num_rows).equals(made)
+    new = [row for row in more.slice(made.num_rows).to_pylist() if row not in made.to_pylist()]
+    assert len(new) > 75
     drawn = []
     for seed in ("0", "0", "1"):
         words = ("--rows", "20", "--random-state", seed, "-o", "some.csv", "--force")

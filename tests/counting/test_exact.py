@@ -19,6 +19,7 @@ from private_gsd import Encoder, ExactCounts, datasets, exact_counts, workloads
 from private_gsd.counting.exact import BATCH_ROWS, TableCounts, count
 from private_gsd.data.sources import Source, open_source
 from private_gsd.errors import DataError, SourceError
+from private_gsd.workloads.workload import RunningCounts
 
 SCHEMA = datasets.census_schema()
 WORKLOAD = (
@@ -185,6 +186,25 @@ def test_rows_are_kept_unless_they_are_too_many(
         counts(WORKLOAD)
         np.testing.assert_array_equal(counts(other).counts, true)
         assert len(passes) == expected
+
+
+def test_rows_of_one_batch_are_counted_on_all_threads(
+    table: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = TableCounts(open_source(table, SCHEMA), again=True, threads=3)
+    first = counts(WORKLOAD).counts
+    seen: list[int] = []
+    real = RunningCounts.add
+
+    def add(self: RunningCounts, matrix: np.ndarray[Any, Any]) -> None:
+        seen.append(len(matrix))
+        real(self, matrix)
+
+    monkeypatch.setattr(RunningCounts, "add", add)
+    again = workloads.categorical_marginals(SCHEMA, 1) + WORKLOAD
+    np.testing.assert_array_equal(counts(again).counts[-WORKLOAD.size :], first)
+    assert len(seen) == 3 * -(-len(table) // BATCH_ROWS)
+    assert sum(seen) == len(table)
 
 
 def test_a_pass_that_failed_keeps_no_rows(table: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:

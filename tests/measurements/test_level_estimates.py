@@ -42,7 +42,7 @@ def slow_shrinkage(
         return total
 
     logs = {owner: [likelihood(cells, r) for r in ROUGHNESS] for owner, cells in groups.items()}
-    weights = [1 / len(ROUGHNESS)] * len(ROUGHNESS)
+    weights = np.full(len(ROUGHNESS), 1 / len(ROUGHNESS))
     for _ in range(ROUNDS):
         posteriors = {}
         for owner, each in logs.items():

@@ -1,4 +1,4 @@
-"""MST and AIM alike: what they spend, how they resume, and what they refuse."""
+"""MST, AIM and strongest pairs alike: what they spend, how they resume, and what they refuse."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from private_gsd import (
     Knowledge,
     Ledger,
     Mechanism,
+    NumbersFirst,
     Schema,
+    StrongestPairs,
     Sweep,
     Synthesizer,
 )
@@ -33,7 +35,7 @@ from tests.runs.kills import Killed, durable_steps, outcome
 
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-@pytest.mark.parametrize("name", ["mst", "aim"])
+@pytest.mark.parametrize("name", ["mst", "aim", "strongest-pairs"])
 def test_the_budget_is_spent_to_the_last_unit(
     name: str, neighbours: Neighbours, tmp_path: Path
 ) -> None:
@@ -63,6 +65,10 @@ def test_the_budget_is_spent_to_the_last_unit(
 SELECTIVE: dict[str, dict[str, Any]] = {
     "mst": {"mechanism": "mst", "workload": ["categorical:2", "tree:2:2"]},
     "aim": {"mechanism": "aim", "workload": ["categorical:2"]},
+    "strongest-pairs": {
+        "mechanism": NumbersFirst(StrongestPairs()),
+        "workload": ["categorical:1", "tree:1:2"],
+    },
 }
 
 
@@ -105,7 +111,7 @@ def test_a_run_killed_at_any_step_resumes_as_if_it_was_not(
     resumed = 0
     # All steps of MST; of AIM all of the first rounds, some of the many after, all of the last.
     last = number - 12
-    kills = list(range(number)) if name == "mst" else [*range(48), *range(48, last, 9)]
+    kills = list(range(number)) if name != "aim" else [*range(48), *range(48, last, 9)]
     kills = sorted({*kills, *range(last, number)})
     for kill_at in kills if neighbours == "replace-one" else kills[::4]:
         folder = tmp_path / f"killed-{kill_at}"

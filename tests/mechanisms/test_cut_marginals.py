@@ -82,6 +82,15 @@ def test_no_cut_points_make_more_atoms_than_those_that_are_checked(
     assert atoms_of(measured)[1] <= atoms_of(checked)[1] <= upper + 1
 
 
+def test_a_group_has_as_many_atoms_as_steps_where_named_ranges_leave_no_room() -> None:
+    """A model of that group alone knows nothing of the ranges."""
+    trees = workload_of(MIXED, ["tree:2"])
+    named = workloads.range_marginals(MIXED, {"few": [(0, 4), (4, 7)], "a": ...}, k=2)
+    for workload in (trees, trees + named):
+        alone = most_atoms(workload, None).select([0])
+        assert atoms_of(alone)[:2] == [2, 8]
+
+
 MIXED = Schema(
     [
         Categorical("a", values=["x", "y"]),

@@ -17,7 +17,13 @@ from private_gsd import (
     datasets,
 )
 from private_gsd.mechanisms.base import Task
-from private_gsd.mechanisms.defaults import choose_mechanism, choose_rows, choose_specs, few_triples
+from private_gsd.mechanisms.defaults import (
+    choose_mechanism,
+    choose_rows,
+    choose_specs,
+    default_rows,
+    few_triples,
+)
 from private_gsd.mechanisms.numbers_first import num_fine
 from private_gsd.privacy.allocation import allocate
 from private_gsd.privacy.budget import RhoBudget
@@ -95,3 +101,9 @@ def test_rows_by_the_noise() -> None:
         for selective in (Adaptive(), MST(), AIM()):
             assert choose_rows(selective, asked, budget, n_records) == 5000
     assert choose_rows(OneShot(), asked, budget, None) == 5000
+
+
+def test_a_table_has_as_many_rows_as_the_data() -> None:
+    """Up to a bound, and no fewer than are fitted."""
+    found = [default_rows(12_000, n) for n in (1, 11_999, 12_001, 99_999, 10**9)]
+    assert found == [12_000, 12_000, 12_001, 99_999, 100_000]

@@ -15,7 +15,9 @@ import pytest
 from private_gsd import (
     Adaptive,
     Budget,
+    Categorical,
     NumbersFirst,
+    Schema,
 )
 from private_gsd.errors import (
     ReleaseError,
@@ -37,6 +39,14 @@ def test_less_noise_for_the_same_epsilon() -> None:
     assert 0.92 < math.sqrt(noise[0] / noise[1]) < 0.96
 
 
+def test_noise_takes_time() -> None:
+    """A hundred thousand counts take a second, where the search has hardly anything to do."""
+    schema = Schema([Categorical(name, values=[*map(str, range(300))]) for name in "ab"])
+    forecast = Synthesizer(schema, 1.0, workload="categorical:2", rows=10).plan(expected_records=9)
+    assert forecast.workload.size == 90_000
+    assert 1 < forecast.seconds < 2.5
+
+
 @pytest.mark.slow
 def test_default_rows_are_planned_made_and_resumed(tmp_path: Path) -> None:
     synth = Synthesizer(SCHEMA, 5.0, workload="categorical:1", projector=QUICK)
@@ -51,7 +61,7 @@ def test_default_rows_are_planned_made_and_resumed(tmp_path: Path) -> None:
     for name in ("synthetic.parquet", "table-0.npy"):  # it has to search again
         (tmp_path / "r" / name).unlink()
     assert Synthesizer.resume(tmp_path / "r", TABLE).sample().num_rows == expected
-    rewrite(tmp_path / "r", settings={**settings_of, "rows": None})
+    rewrite(tmp_path / "r", settings={**settings_of, "rows": 0})
     with pytest.raises(ReleaseError, match=r"release.json is damaged: rows must be"):
         Synthesizer.resume(tmp_path / "r", TABLE)
     # The number of rows is private here, and must not show.

@@ -443,7 +443,7 @@ WORKING: dict[str, Look] = {
     "python, external measurements": external,
     **{
         f"python, {name}": partial(mechanism, name)
-        for name in ("layered", "adaptive", "mst", "aim")
+        for name in ("layered", "adaptive", "mst", "aim", "strongest-pairs")
     },
     "python, killed before the noise": partial(resumed, "gaussian"),
     "python, killed before the search": partial(resumed, "project"),

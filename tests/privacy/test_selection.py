@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -33,9 +34,13 @@ from private_gsd.privacy.selection import (
     LARGEST_DISTANCE,
     LARGEST_WEIGHT,
     select_by_distance,
+    select_farthest,
     select_groups,
 )
 from tests.privacy.census_counts import EXACT, SCHEMA, WORKLOAD, Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 NEIGHBOURS: tuple[Literal["replace-one", "add-remove"], ...] = ("replace-one", "add-remove")
 SMALL_SCHEMA = Schema(
@@ -314,3 +319,130 @@ def test_how_often_the_better_one_is_selected() -> None:
     odds = times.count((0,)) / 4000
     expected = math.e / (1 + math.e)
     assert odds == pytest.approx(expected, abs=5 * math.sqrt(expected * (1 - expected) / 4000))
+
+
+def scores_in_parts(
+    matrix: np.ndarray, answers: np.ndarray, floors: np.ndarray, cuts: list[int], **options: Any
+) -> tuple[np.ndarray, float]:
+    """The scores of all groups, part by part, and the scale of the noise."""
+    watch = Watch()
+
+    def parts() -> Iterator[Any]:
+        for first, last in itertools.pairwise([0, *cuts, SMALL_WORKLOAD.num_groups]):
+            some = SMALL_WORKLOAD.select(range(first, last))
+            begin, end = SMALL_WORKLOAD.offsets[[first, last]]
+            exact = ExactCounts(some, len(matrix), count(some, matrix, threads=1))
+            yield exact, answers[begin:end], floors[begin:end]
+
+    terms: dict[str, Any] = {"k": 1, "units": UNITS_PER_RHO // 2, **options}
+    select_farthest(parts(), accountant=watch, noise=watch, **terms)
+    [charge, (name, found, _, scale)] = watch.events
+    assert (charge[0], name) == ("charge", "select")
+    return np.array(found, dtype=object), scale
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    records=st.integers(1, 30),
+    neighbours=st.sampled_from(NEIGHBOURS),
+    stated=st.integers(1, 60),
+    cuts=st.lists(st.integers(1, SMALL_WORKLOAD.num_groups - 1), unique=True, max_size=3),
+)
+def test_no_neighbour_moves_a_score_of_parts_further_than_the_noise_is_for(
+    seed: int,
+    records: int,
+    neighbours: Literal["replace-one", "add-remove"],
+    stated: int,
+    cuts: list[int],
+) -> None:
+    """For any answers, floors and parts, and the measured number of records."""
+    rng = np.random.default_rng(seed)
+    table = rows_of(rng, records)
+    if neighbours == "replace-one":
+        other = table.copy()
+        other[rng.integers(records)] = rows_of(rng, 1)[0]
+    else:
+        other = np.concatenate([table, rows_of(rng, 1)])
+    answers = rng.random(SMALL_WORKLOAD.size) ** rng.integers(1, 8)
+    floors = rng.uniform(0, rng.choice([1e-9, 3.0, 40.0]), SMALL_WORKLOAD.size)
+    options: dict[str, Any] = {"n_records": stated, "neighbours": neighbours}
+    given_ = (answers, floors, sorted(cuts))
+    one, scale = scores_in_parts(table, *given_, **options)
+    two, same = scores_in_parts(other, *given_, **options)
+    assert scale == same  # it does not depend on the table
+    claims = np.maximum(SMALL_WORKLOAD.squared_sensitivities(neighbours), 1)
+    assert (np.abs(one - two) <= claims).all()
+    assert scale == pytest.approx(claims.max(), rel=1e-12)
+    assert noisy_top_k(1, scale).map(int(claims.max())) <= 0.5
+    # The slow, obvious twin: no floors, one part.
+    plain, _ = scores(table, answers=answers, n_records=stated, neighbours=neighbours)
+    found, _ = scores_in_parts(table, answers, np.zeros(len(floors)), sorted(cuts), **options)
+    assert (found == plain).all()
+    assert (one <= found).all()
+
+
+def test_the_claims_of_parts_are_attained() -> None:
+    """A row that is another moves a score by two, one that is there or not by one."""
+    table = np.array([[0, 0, 3, 0.5]] * 5)
+    other = table.copy()
+    other[0] = [0, 1, 6, -0.5]
+    answers, floors = count(SMALL_WORKLOAD, table) / 5, np.zeros(SMALL_WORKLOAD.size)
+    one, _ = scores_in_parts(table, answers, floors, [3], n_records=None)
+    two, _ = scores_in_parts(other, answers, floors, [3], n_records=None)
+    assert (one == 0).all()
+    assert two[1] == 2
+    more, _ = scores_in_parts(
+        np.concatenate([table, other[:1]]),
+        answers,
+        floors,
+        [3],
+        n_records=5,
+        neighbours="add-remove",
+    )
+    assert more[1] == 1
+    # A floor is taken off every cell.
+    beyond, _ = scores_in_parts(other, answers, floors + 0.6, [3], n_records=None)
+    assert beyond[1] == 0
+
+
+def test_nothing_is_charged_for_parts_that_cannot_be_selected() -> None:
+    watch = Watch()
+    answers, floors = EXACT.counts / 2000, np.zeros(WORKLOAD.size)
+    good: dict[str, Any] = {"parts": [(EXACT, answers, floors)], "n_records": None, "k": 1}
+    for name, value in (
+        ("k", WORKLOAD.num_groups + 1),
+        ("k", 0),
+        ("n_records", 0),
+        ("units", 0),
+        ("parts", [(EXACT, answers, floors), (EXACT, answers[:-1], floors)]),
+        ("parts", [(EXACT, np.full(WORKLOAD.size, 1.01), floors)]),
+        ("parts", [(EXACT, answers, floors[:-1])]),
+        ("parts", [(EXACT, answers, floors - 1)]),
+        ("parts", [(EXACT, answers, np.full(WORKLOAD.size, np.nan))]),
+    ):
+        with pytest.raises((BudgetError, WorkloadError)):
+            select_farthest(**{"units": 5, **good, name: value}, accountant=watch, noise=watch)
+    assert watch.events == []
+    refusing = Watch(refuse=True)
+    with pytest.raises(BudgetError, match="no"):
+        select_farthest(**good, units=5, accountant=refusing, noise=watch)
+    assert watch.events == []
+    chosen = select_farthest(
+        [(EXACT, answers, floors)] * 2, None, 3, 5, accountant=watch, noise=watch
+    )
+    assert chosen.groups == (0, 1, 2)
+    assert watch.events[0][2:4] == (
+        "noisy top-k by distance",
+        (f"3 of {2 * WORKLOAD.num_groups} groups",),
+    )
+
+
+def test_distances_of_parts_do_not_overflow() -> None:
+    one = Schema([Categorical("c", values=["a", "b"])])
+    asked = workloads.categorical_marginals(one, 1)
+    exact = ExactCounts(asked, 2**52, np.array([2**52, 0], dtype=np.int64))
+    watch = Watch()
+    part = (exact, np.array([0.0, 1.0]), np.array([0.0, 1e300]))
+    select_farthest([part], 2**52, 1, 2**40, accountant=watch, noise=watch)
+    assert watch.events[1][1] == [LARGEST_DISTANCE // 4]

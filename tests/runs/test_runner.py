@@ -23,6 +23,7 @@ from private_gsd import (
     workloads,
 )
 from private_gsd.measurements.measurements import Measurements
+from private_gsd.mechanisms import defaults
 from private_gsd.mechanisms.base import plan_run
 from private_gsd.privacy.accountant import LocalAccountant
 from private_gsd.privacy.noise import InsecureSeededNoise
@@ -31,7 +32,7 @@ from private_gsd.projection.protocol import Projection
 from private_gsd.runs.checkpoint import MemoryCheckpoint
 from private_gsd.runs.executor import Outcome
 from private_gsd.runs.payments import UnledgeredPayments
-from private_gsd.runs.runner import DRAWN_AT_ONCE, ReportedNoise, Runner, project
+from private_gsd.runs.runner import DRAWN_AT_ONCE, ReportedNoise, Runner, extended, project
 from private_gsd.runs.settings import RunSettings
 
 SCHEMA = datasets.census_schema().select(["sex", "marital", "tenure"])
@@ -84,6 +85,48 @@ def test_what_cannot_be_run_is_refused() -> None:
     with pytest.raises(WorkloadError, match="cannot serve halfspaces"):
         Runner(pgm, halfspaces).check()
     Runner(SETTINGS, TARGET).check()
+
+
+def test_few_rows_are_fitted_and_the_others_are_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(defaults, "ROWS", (50, 50))
+    large = replace(SETTINGS, rows=170, n_records=600)
+    small = run(Runner(replace(large, rows=50), TARGET))
+    checkpoint = MemoryCheckpoint()
+    seen: list[tuple[str, float, float | None]] = []
+    runner = Runner(large, TARGET, progress=lambda *state: seen.append(state))
+    made = run(runner, checkpoint)
+    assert runner.fitted_rows == 50
+    assert len(made.table) == 170
+    np.testing.assert_array_equal(made.table[:50], small.table)
+    # A run that was killed among the new rows makes the same of the fitted table.
+    fitted = checkpoint.table(0)
+    assert fitted is not None
+    np.testing.assert_array_equal(fitted, small.table)
+    np.testing.assert_array_equal(
+        extended(made.measurements, fitted, 170, runner.seed(0)), made.table
+    )
+    assert ("new rows", 120, 120) in seen
+
+
+def test_who_fits_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Algorithm 1, Python functions, and models that draw their rows, unless they select."""
+    monkeypatch.setattr(defaults, "ROWS", (50, 50))
+    settings = replace(SETTINGS, rows=170, n_records=600)
+    functions = TARGET + workloads.functions(SCHEMA, {"one": lambda rows: rows["sex"] == "male"})
+    adaptive = Adaptive(epochs=2)
+    for changes, target, rows in (
+        ({}, TARGET, 50),
+        ({"projector": GeneticSearch(rows=170)}, TARGET, 50),
+        ({"projector": GeneticSearch.paper()}, TARGET, 170),
+        ({}, functions, 170),
+        ({"projector": projector_of("pgm")}, TARGET, 170),
+        ({"projector": projector_of("rap")}, TARGET, 170),
+        ({"projector": projector_of("rap++")}, TARGET, 50),
+        ({"projector": projector_of("rap"), "mechanism": adaptive}, TARGET, 50),
+        ({"rows": 20}, TARGET, 20),
+        ({"rows": 170, "n_records": None}, TARGET, 50),
+    ):
+        assert Runner(replace(settings, **changes), target).fitted_rows == rows, changes
 
 
 def test_tables_have_seeds_of_their_own() -> None:

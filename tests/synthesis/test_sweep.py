@@ -38,6 +38,7 @@ from private_gsd import (
     exact_counts,
     query_errors,
 )
+from private_gsd.mechanisms import defaults
 from private_gsd.privacy.budget import Conversion, RhoBudget, rho_of
 from private_gsd.privacy.conversions import ROUNDING
 from private_gsd.projection.constraints import broken_rules
@@ -59,6 +60,18 @@ SEEDS = 2**20
 @pytest.fixture
 def sweep() -> Sweep:
     return Sweep(SCHEMA, TABLE, SPECS)
+
+
+def test_large_tables_have_new_rows(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their first rows are those of a small table, of one projection or the last of several."""
+    monkeypatch.setattr(defaults, "ROWS", (80, 80))
+    larger = [{**each, "rows": 200} for each in SETTINGS]
+    small, large = (
+        sweep.run([1.0], settings=each, insecure=True, n_jobs=1) for each in (SETTINGS, larger)
+    )
+    for few, many in zip(small, large, strict=True):
+        assert len(many.matrix) == 200
+        np.testing.assert_array_equal(many.matrix[:80], few.matrix)
 
 
 def test_budgets_are_stated_as_fits_state_them(sweep: Sweep, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ in its path runs it before anything else, also those that it starts itself.
 
 from __future__ import annotations
 
+import asyncio  # noqa: F401 - that of Linux calls sysconf when it is imported, since Python 3.12
 import errno
 import importlib.abc
 import os

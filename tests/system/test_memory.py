@@ -91,7 +91,7 @@ def test_a_sample_of_any_number_on_the_command_line(tmp_path: Path) -> None:
     synth = Synthesizer(SCHEMA, 1.0, rows=50, workload=["categorical:1"])
     synth.fit(TABLE, release=release)
     words = [sys.executable, "-m", "private_gsd.cli", "sample", str(release), "-o", "s.csv"]
-    for number, code, said in ((10**15, 11, "draw at most"), (10**30, 7, "number must be")):
+    for number, code, said in ((10**15, 7, "number must be"), (10**30, 7, "number must be")):
         done = subprocess.run(
             [*words, "-n", str(number)], capture_output=True, text=True, cwd=tmp_path, check=False
         )

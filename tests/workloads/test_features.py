@@ -12,6 +12,7 @@ from private_gsd.errors import WorkloadError
 from private_gsd.workloads.features import (
     Feature,
     discrete_feature,
+    joined_feature,
     range_features,
     tree_features,
 )
@@ -21,12 +22,14 @@ SCHEMA = Schema(
         Categorical("sex", values=("f", "m"), nullable=True),
         Integer("age", lower=0, upper=99),
         Real("pay", lower=0, upper=10, nullable=True),
+        Categorical("job", values=("a", "b", "c'", "d")),
     ]
 )
 FEATURES = [
     discrete_feature(SCHEMA, 0),
     *tree_features(SCHEMA, 1, 3),
     *range_features(SCHEMA, 2, [(1, 3), (2, 5), (6, 10)]),
+    joined_feature(discrete_feature(SCHEMA, 3), [4, 1, 4, 2]),
 ]
 
 
@@ -72,3 +75,26 @@ def test_cells_of_finer_atoms() -> None:
 def test_documents_that_are_not_sound(number: int, change: dict[str, Any], message: str) -> None:
     with pytest.raises(WorkloadError, match=f"the queries are not sound: {message}"):
         Feature.from_dict(SCHEMA, {**FEATURES[number].to_dict(), **change})
+
+
+def test_joined_categories() -> None:
+    """Cells are numbered by their first category, and say themselves in SQL."""
+    job = discrete_feature(SCHEMA, 3)
+    found = joined_feature(job, [4, 1, 4, 2])
+    assert (found.segments, found.size) == ((0, 1, 0, 2), 3)
+    assert found.joins_categories
+    assert not job.joins_categories
+    assert not any(feature.joins_categories for feature in FEATURES[:-1])
+    assert [found.condition(SCHEMA, cell) for cell in range(3)] == [
+        "job IN ('a', 'c''')",
+        "job = 'b'",
+        "job = 'd'",
+    ]
+    assert found == joined_feature(job, [0, 1, 0, 2])
+    assert hash(found) == hash(joined_feature(job, [0, 1, 0, 2]))
+    sex = joined_feature(discrete_feature(SCHEMA, 0), [0, 0])
+    assert sex.size == 2
+    assert sex.condition(SCHEMA, 1) == "sex IS NULL"
+    for segments in ([1, 0, 1, 2], [0, 0, 2, 2], [0, 1, 0], [0, -1, 0, 1]):
+        with pytest.raises(WorkloadError):
+            Feature.from_dict(SCHEMA, {**found.to_dict(), "segments": segments})

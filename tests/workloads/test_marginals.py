@@ -17,6 +17,9 @@ from private_gsd import (
 from private_gsd.counting.exact import count
 from private_gsd.errors import WorkloadError
 from private_gsd.schema import Discrete, Numeric
+from private_gsd.workloads import Marginals, Workload
+from private_gsd.workloads.features import discrete_feature, joined_feature
+from private_gsd.workloads.marginals import Marginal
 from private_gsd.workloads.serialisation import dump_workload, load_workload
 from tests.strategies import examples
 from tests.workloads import twins
@@ -104,3 +107,41 @@ def test_trees_of_spans_that_hardly_hold_a_number(span: float) -> None:
     workload = workloads.tree_marginals(schema, k=1, depth=14)
     families, arrays = dump_workload(workload)
     assert load_workload(schema, families, arrays).size == workload.size
+
+
+@given(st.data())
+def test_joined_categories(data: st.DataObject) -> None:
+    """The counts of the full marginal, summed; also beside a marginal of all categories."""
+    schema, matrix = data.draw(examples(discrete=2))
+    one, other = [p for p, column in enumerate(schema) if isinstance(column, Discrete)][:2]
+    full = discrete_feature(schema, one), discrete_feature(schema, other)
+    number = st.integers(0, 2)
+    joined = [
+        joined_feature(each, data.draw(st.lists(number, min_size=n, max_size=n)))
+        for each in full
+        for n in [len(each.segments)]
+    ]
+    cells = [feature.cells_of_atoms(np.empty(0)) for feature in joined]
+    table = count(Workload(schema, (Marginals(schema, [Marginal((full,))]),)), matrix)
+    expected = np.zeros((joined[0].size, joined[1].size), dtype=np.int64)
+    np.add.at(
+        expected, np.ix_(cells[0], cells[1]), table.reshape([feature.size for feature in full])
+    )
+    groups = [
+        Marginal(((joined[0], joined[1]),)),
+        Marginal((full,)),
+        Marginal(((joined[0], full[1]), (full[0], joined[1]))),
+        Marginal(((joined[1],),)),
+    ]
+    workload = Workload(schema, (Marginals(schema, groups),))
+    again, _ = load_workload(schema, *dump_workload(workload)), None
+    for some in (workload, again):
+        found = count(some, matrix)
+        begin, end = workload.offsets[:2]
+        assert found[begin:end].tolist() == expected.ravel().tolist()
+        begin, end = workload.offsets[3:5]
+        assert found[begin:end].tolist() == expected.sum(axis=0).tolist()
+        half = np.zeros((joined[0].size, full[1].size), dtype=np.int64)
+        np.add.at(half, cells[0], table.reshape([feature.size for feature in full]))
+        begin = int(workload.offsets[2])
+        assert found[begin : begin + half.size].tolist() == half.ravel().tolist()

@@ -28,7 +28,7 @@ COMMANDS = {
     "plan": "Show what would be measured, and with how much noise. Nothing is spent.",
     "synthesize": "Make a private synthetic table from a sensitive table.",
     "resume": "Resume a run that was killed. Nothing is spent twice.",
-    "sample": "Draw rows from the synthetic table of a release. Nothing is spent.",
+    "sample": "Draw rows from a release, and as many new ones as you like. Nothing is spent.",
     "report": "Write the release report: a page about a release, which may be published with it.",
     "evaluate": (
         "Compare a synthetic table with the real table. The evaluation report is confidential."

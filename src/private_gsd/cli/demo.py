@@ -163,8 +163,9 @@ def demo(
         soft_wrap=True,
     )
     write_report(made, page)
-    shown = " It is open in the browser." if console.show_page(page) else ""
-    say(f"[bold]Look at it:[/] the release report, {escape(str(page))}.{shown}", soft_wrap=True)
+    say(f"[bold]Look at it:[/] the release report, {escape(str(page))}.", soft_wrap=True)
+    if console.show_page(page):  # it waits for the browser, which may take seconds
+        say("A browser was asked to open it.")
 
 
 def _beside(data: Path, synthetic: Path, measured: Measurements) -> Table:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
@@ -19,11 +20,12 @@ from private_gsd.errors import GsdError, SchemaError
 from private_gsd.system.file_systems import is_within, place_new, remove, replace, same_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    import pyarrow as pa
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from private_gsd.schema import Schema
+
+# Least number of rows of a group of a Parquet file, but for the last.
+GROUP_ROWS = 2**17
 
 
 @dataclass(frozen=True)
@@ -81,18 +83,35 @@ class OutputFile:
             except SchemaError as error:
                 raise SchemaError(f"{self.path}: {error}") from None
 
-    def write_table(self, table: pa.Table, schema: Schema) -> None:
-        """Write a table such that reading the file with its schema gives the table."""
+    def write_table(self, tables: Iterable[pa.Table], schema: Schema) -> int:
+        """Write the rows of some tables, such that reading the file with their schema gives them.
+
+        Args:
+            tables: The tables, which are written one after the other.
+            schema: Their schema.
+
+        Returns:
+            The number of rows.
+        """
+        rows = 0
 
         def write(file: BinaryIO) -> None:
+            nonlocal rows
             if self.path.suffix == ".csv":
                 with pyarrow.csv.CSVWriter(file, spelled_types(schema)) as writer:
-                    for batch in table.to_batches(max_chunksize=2**16):
-                        writer.write_batch(spelled(batch, schema))
-            else:
-                pyarrow.parquet.write_table(to_arrow(table, schema), file, write_page_checksum=True)
+                    for table in tables:
+                        rows += table.num_rows
+                        for batch in table.to_batches(max_chunksize=2**16):
+                            writer.write_batch(spelled(batch, schema))
+                return
+            types = schema.arrow_schema
+            with pyarrow.parquet.ParquetWriter(file, types, write_page_checksum=True) as parts:
+                for table in _joined(tables):
+                    rows += table.num_rows
+                    parts.write_table(to_arrow(table, schema))
 
         self._write(write)
+        return rows
 
     def write(self, text: str) -> None:
         """Write a text."""
@@ -142,3 +161,15 @@ class OutputFile:
 
     def _beside(self, suffix: str) -> Path:
         return self.path.with_name(f".{self.path.name}.{secrets.token_hex(6)}.{suffix}")
+
+
+def _joined(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Small tables joined to larger ones: each is a group of rows in a Parquet file."""
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(each.num_rows for each in waiting) >= GROUP_ROWS:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)

@@ -92,7 +92,9 @@ def show(forecast: Forecast, every: bool) -> None:
     if forecast.counting:
         say(f"the number of records gets noise of {forecast.counting:,.3g} records")
     if forecast.selection_summary:
-        say(f"{forecast.selection_summary}. Each group, if it is selected:")
+        selected = forecast.plan.pairs is None
+        what = "Each group, if it is selected" if selected else "What is measured in any case"
+        say(f"{forecast.selection_summary}. {what}:")
     table = Table(box=None, header_style="bold", pad_edge=False)
     for header in HEADERS:
         side: Literal["left", "right"] = "left" if header == HEADERS[0] else "right"
@@ -108,7 +110,7 @@ def show(forecast: Forecast, every: bool) -> None:
         "measurements, then removes much of the noise."
     )
     say(
-        f"The projection to {forecast.rows:,} rows takes about {forecast.seconds:,.1f} s on one "
-        f"core and {forecast.bytes / 1e6:,.0f} MB."
+        f"Noise and a projection to {forecast.rows:,} rows take about {forecast.seconds:,.1f} s on "
+        f"one core and {forecast.bytes / 1e6:,.0f} MB."
     )
     say("Nothing was spent. 'private-gsd synthesize' makes the release.")

@@ -65,7 +65,7 @@ def write_result(
     result = None if target is None else target.path
     if target is not None:
         try:
-            target.write_table(table, release.schema)
+            target.write_table([table], release.schema)
         except BaseException as error:
             error.add_note(f"the synthetic table is in the release folder {release.folder}")
             raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -11,7 +11,13 @@ from private_gsd.cli import console, options
 from private_gsd.cli.output_files import OutputFile
 from private_gsd.cli.panels import SYNTHESIS
 from private_gsd.runs.release import Release
-from private_gsd.synthesis.sampling import fill_columns, sampled
+from private_gsd.synthesis.sampling import fill_columns, sampled_tables
+from private_gsd.system.progress import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow as pa
 
 
 def sample(
@@ -24,7 +30,8 @@ def sample(
             "-n",
             rich_help_panel=SYNTHESIS,
             min=1,
-            help="The number of synthetic rows. By default all rows of the release.",
+            help="The number of synthetic rows. By default all rows of the release; rows beyond "
+            "these are new, and as many as you like.",
         ),
     ] = None,
     where: Annotated[
@@ -54,7 +61,7 @@ def sample(
     force: options.Force = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Draw rows from the synthetic table of a release. Nothing is spent."""
+    """Draw rows from a release, and as many new ones as you like. Nothing is spent."""
     if given is not None and (rows is not None or where is not None):
         raise typer.BadParameter(
             "--given makes one row for each given row; leave --rows and --where out"
@@ -63,11 +70,13 @@ def sample(
     target.check({"the release": folder}, given)
     release = Release.load(folder)
     target.check_schema(release.schema)
-    if given is None:
-        table = sampled(release, rows, random_state, where)
-    else:
-        table = fill_columns(release, given, seed=random_state)
-    target.write_table(table, release.schema)
+    tables: Iterable[pa.Table]
+    with shown(not quiet) as report:
+        if given is None:
+            tables = sampled_tables(release, rows, random_state, where, report)
+        else:
+            tables = [fill_columns(release, given, seed=random_state)]
+        written = target.write_table(tables, release.schema)
     if not quiet:
-        console.out.print(f"{table.num_rows:,} rows: {escape(str(output))}", soft_wrap=True)
+        console.out.print(f"{written:,} rows: {escape(str(output))}", soft_wrap=True)
     console.warn_if_not_private(release.privacy)

@@ -137,6 +137,14 @@ class SynthesizerOptions:
             help="The fraction of the budget that the adaptive mechanism spends on selection.",
         ),
     ] = None
+    pairs_per_column: Annotated[
+        int | None,
+        typer.Option(
+            rich_help_panel=SYNTHESIS,
+            help="The number of pairs that the mechanism strongest-pairs selects, as a multiple of "
+            "the number of columns.",
+        ),
+    ] = None
     projector: Annotated[
         str,
         typer.Option(
@@ -165,6 +173,7 @@ class SynthesizerOptions:
                 epochs=self.epochs,
                 queries_per_epoch=self.queries_per_epoch,
                 selection_fraction=self.selection_fraction,
+                pairs_per_column=self.pairs_per_column,
             ),
             projector=self.projector,
             rows=self.rows,

@@ -23,7 +23,7 @@ from private_gsd.errors import DataError, SourceError
 from private_gsd.kernels.binning import count_outside
 from private_gsd.system.memory import SHARE, available
 from private_gsd.system.operating_system import cores
-from private_gsd.system.progress import Progress, ignore
+from private_gsd.system.progress import Progress, ignore, shown
 from private_gsd.workloads.workload import RunningCounts
 
 if TYPE_CHECKING:
@@ -111,7 +111,8 @@ def exact_counts(
         return matrix
 
     batches = source.batches(BATCH_ROWS)
-    rows, counts = _count(workload, batches, encode, threads, source.rows, progress)
+    with shown(progress) as report:
+        rows, counts = _count(workload, batches, encode, threads, source.rows, report)
     if problems:
         raise problems.error(source.name)
     return ExactCounts(workload, rows, counts)
@@ -172,7 +173,10 @@ class TableCounts:
     def _count(self, workload: Workload) -> ExactCounts:
         rows = self._rows
         if rows is not None and rows.complete:
-            number, counts = _count(workload, rows.matrices, _as_it_is, self._threads)
+            # In pieces for all threads: a table of few rows is a single batch.
+            threads = self._threads or cores()
+            pieces = [piece for each in rows.matrices for piece in np.array_split(each, threads)]
+            number, counts = _count(workload, pieces, _as_it_is, threads)
             self._progress("counting", number, number)
             return ExactCounts(workload, number, counts)
         keep = KeptRows.of(self._source) if self._again else None

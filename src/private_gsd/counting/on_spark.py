@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from private_gsd.data.encoding import Problems
 from private_gsd.data.sources.source_table import slices
 from private_gsd.data.sources.spark import quoted, zone_of
-from private_gsd.errors import DataError
+from private_gsd.errors import DataError, require
 from private_gsd.workloads.workload import RunningCounts
 
 if TYPE_CHECKING:
@@ -75,7 +75,9 @@ def count_on_spark(
         encoder: The encoder of the columns.
         workload: The queries.
     """
-    job = zlib.compress(pickle.dumps((encoder, workload, tuple(columns))), 1)
+    # Functions of a notebook or a script are in no module that an executor could import.
+    cloudpickle = require("pyspark.cloudpickle", what="Counting on Spark", extra="spark")
+    job = zlib.compress(cloudpickle.dumps((encoder, workload, tuple(columns))), 1)
     blocks = -(-workload.size // BLOCK)
     with table.readable():
         # Columns are renamed to numbers, since mapInArrow does not accept every name.

@@ -50,7 +50,7 @@ def evaluate(
     on_invalid: OnInvalid | None = None,
     sample: int = SAMPLE,
     random_state: int = 0,
-    progress: bool | Progress = False,
+    progress: bool | Progress | None = None,
 ) -> Evaluation:
     """Compare a synthetic table with the real table. The result is confidential.
 
@@ -70,6 +70,7 @@ def evaluate(
             sampled. Counts, nulls and broken rules are always exact, over all rows.
         random_state: The seed of sampling and training.
         progress: True for a bar in terminals and notebooks, or a function of (what, done, total).
+            By default a bar says when kernels are compiled.
     """
     require("sklearn", what="Evaluation", extra="evaluation")
     release = synthetic if isinstance(synthetic, Release) else None

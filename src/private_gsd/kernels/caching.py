@@ -35,7 +35,7 @@ from numba.core.serialize import dumps
 from private_gsd.system import file_systems
 from private_gsd.system.file_systems import open_to_read
 from private_gsd.system.operating_system import user_cache
-from private_gsd.system.progress import announce
+from private_gsd.system.progress import COMPILING, announce
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,7 +48,6 @@ _SOURCES = sorted(Path(__file__).parent.glob("*.py"))
 # Kernels inline kernels of other files: a change of any file must invalidate all entries.
 DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
 SIZE = hashlib.sha256().digest_size
-COMPILING = "compiling, once on this machine"
 # The kernels that this process compiled.
 _COMPILED: set[str] = set()
 

@@ -127,6 +127,24 @@ def draw_table(columns, stream, values):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def draw_again(columns, some, atoms, seed, values):  # type: ignore[no-untyped-def]
+    """Draw the values of some columns again within their atoms.
+
+    Args:
+        columns: The values of the columns.
+        some: The columns.
+        atoms: The atom of every value.
+        seed: The seed of the drawing.
+        values: The table; changed.
+    """
+    stream = np.empty(1, dtype=np.uint64)
+    for row in range(values.shape[0]):
+        begin(stream, seed, row, 0)
+        for column in some:
+            values[row, column] = draw_within(columns, column, atoms[row, column], stream)
+
+
+@kernel
 def fill_atoms(columns, values, atoms):  # type: ignore[no-untyped-def]
     """Find the atom of every value of a table."""
     for row in range(values.shape[0]):

@@ -225,14 +225,14 @@ def _estimate(measured: Measurements, statistic: Statistic) -> Any:
         event = both([parse_predicate(schema, statistic.event), where])
         return _share(measured, statistic, event, where)
     position = schema.names.index(statistic.column)
-    found = []
+    found: list[tuple[tuple[float, ...], Vector, Vector]] = []
     for features, counts, scale in tables_of(measured):
         mask = mask_of(schema, features, where, position)
         if mask is None:
             continue
         own = [feature.position for feature in features].index(position)
         others = tuple(axis for axis in range(len(features)) if axis != own)
-        sizes = mask.sum(axis=others)
+        sizes = mask.sum(axis=others, dtype=np.float64)
         cells = np.where(mask, counts, 0.0).sum(axis=others)
         segments = len(features[own].breaks) + 1  # the cell after the last one is null
         found.append((features[own].breaks, cells[:segments], scale**2 * sizes[:segments]))

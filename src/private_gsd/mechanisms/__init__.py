@@ -7,6 +7,7 @@ from private_gsd.mechanisms.mst import MST
 from private_gsd.mechanisms.numbers_first import NumbersFirst
 from private_gsd.mechanisms.one_shot import Layered, OneShot
 from private_gsd.mechanisms.registry import MECHANISMS, mechanism_of
+from private_gsd.mechanisms.strongest_pairs import StrongestPairs
 
 __all__ = [
     "AIM",
@@ -19,6 +20,7 @@ __all__ = [
     "NumbersFirst",
     "OneShot",
     "Plan",
+    "StrongestPairs",
     "Task",
     "mechanism_of",
 ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from private_gsd.errors import WorkloadError
+from private_gsd.mechanisms.cut_marginals import CELLS
 from private_gsd.privacy.noise import gaussian_scale
 
 if TYPE_CHECKING:
@@ -62,6 +63,24 @@ class Task:
     paid: Callable[[str], int | None] = lambda _: None
 
 
+class SelectedPairs(NamedTuple):
+    """Pairs of columns that are selected, and are not candidates one by one.
+
+    Attributes:
+        candidates: The number of pairs to select from.
+        left_out: The number of pairs that are not selected from, since they have too many cells.
+        size: The number of pairs that are selected.
+        noise: The noise on a count of a selected pair, about.
+        joined: The names of columns of many categories, of which rare ones are joined in pairs.
+    """
+
+    candidates: int
+    left_out: int
+    size: int
+    noise: float
+    joined: tuple[str, ...] = ()
+
+
 class Plan(NamedTuple):
     """What a mechanism does with a budget, as far as that is known before.
 
@@ -72,6 +91,7 @@ class Plan(NamedTuple):
         selection_noise: The scale of the noise that a selection adds to an error in rows; 0 where
             nothing is selected.
         fitted_groups: The mean number of groups that a table is fitted to.
+        pairs: Pairs that are selected beside the candidate queries; None where there are none.
     """
 
     total: int
@@ -79,6 +99,7 @@ class Plan(NamedTuple):
     projections: int
     selection_noise: float
     fitted_groups: float
+    pairs: SelectedPairs | None = None
 
 
 class Mechanism(ABC):
@@ -116,6 +137,11 @@ class Mechanism(ABC):
     def needs_single_columns(self) -> bool:
         """Whether it selects marginals of the single columns in a target workload."""
         return False
+
+    @property
+    def column_levels(self) -> Sequence[int]:
+        """Which cells of a number its single column has, among those that marginals have."""
+        return range(len(CELLS))
 
     def counted_first(self, workload: Workload) -> Workload:
         """The candidate queries that are counted before the first step: the first groups, or all.

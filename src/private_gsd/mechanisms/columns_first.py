@@ -1,4 +1,4 @@
-"""Columns first: what MST and AIM share. Both measure all single columns, then select marginals."""
+"""Columns first: what MST, AIM and strongest pairs share. They measure columns, then select."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Container, Mapping, Set
+from collections.abc import Container, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,12 +25,18 @@ if TYPE_CHECKING:
 
 # The largest numbers of cells of a numeric column in marginals.
 CELLS = (4, 8, 16)
+# The least count of a cell is this many times the noise on a count of a marginal.
+CELL_NOISE = 3.0
 # Which of them the tables of a marginal have, with one numeric column and with more: coarse cells
 # have less noise, fine ones tell more apart.
 LEVELS = ((0, 2), (0, 1))
 
 
-def cut(workload: Workload, features: Mapping[int, tuple[Feature, ...]]) -> Workload:
+def cut(
+    workload: Workload,
+    features: Mapping[int, tuple[Feature, ...]],
+    levels: Sequence[int] = range(len(CELLS)),
+) -> Workload:
     """A workload whose marginals have the given features of some columns, in place of even cells.
 
     Ranges that the user has named stay as they are, also beside a column that is cut.
@@ -38,11 +44,13 @@ def cut(workload: Workload, features: Mapping[int, tuple[Feature, ...]]) -> Work
     Args:
         workload: The workload.
         features: For each column that is cut, by its position, its features as in ``CELLS``.
+        levels: Which of its features the marginal of a single column has.
     """
     even = _even_features(workload)
     families = [
         Marginals(
-            workload.schema, [_cut_marginal(each, features, even) for each in family.marginals]
+            workload.schema,
+            [_cut_marginal(each, features, even, levels) for each in family.marginals],
         )
         if family.marginals
         else family
@@ -52,15 +60,16 @@ def cut(workload: Workload, features: Mapping[int, tuple[Feature, ...]]) -> Work
 
 
 def _cut_marginal(
-    marginal: Marginal, features: Mapping[int, tuple[Feature, ...]], even: Set[Feature]
+    marginal: Marginal,
+    features: Mapping[int, tuple[Feature, ...]],
+    even: Set[Feature],
+    of_columns: Sequence[int],
 ) -> Marginal:
     even = {each for table in marginal.tables for each in table} & even
     numeric = {each.position for each in even} & set(features)
     if not numeric:
         return marginal
-    # A single column has all levels, of which some mechanisms derive the marginals of more.
-    single = len(marginal.positions) == 1
-    levels = range(len(CELLS)) if single else LEVELS[len(numeric) > 1]
+    levels = of_columns if len(marginal.positions) == 1 else LEVELS[len(numeric) > 1]
     tables = (
         tuple(
             features[each.position][level] if each in even and each.position in numeric else each
@@ -202,16 +211,23 @@ def most_atoms(workload: Workload, other: Workload | None) -> Workload:
 
 
 def _cells_apart(schema: Schema, place: int, breaks: Set[float]) -> tuple[Feature, ...]:
-    """Features of a column with about even cells, and no cut point that is among some others."""
+    """Features of a column with about even cells.
+
+    No cut point is among some others, while the grid has room; a model of some groups only does
+    not have those others, and may have as many cells as there are steps.
+    """
     grid = _grid(schema, place)
     taken = {grid.first, *grid.starts(tuple(sorted(breaks))).tolist()}
     starts = [grid.first]
     for start in _even_starts(grid, CELLS[-1])[1:].tolist():
-        steps = itertools.chain(range(start, grid.last + 1), range(start, grid.first, -1))
-        apart = next((step for step in steps if step not in taken), None)
-        if apart is not None:
-            starts.append(apart)
-            taken.add(apart)
+        for others in (taken, starts):
+            # A grid may have far more steps than fit into memory.
+            steps = itertools.chain(range(start, grid.last + 1), range(start, grid.first, -1))
+            apart = next((step for step in steps if step not in others), None)
+            if apart is not None:
+                starts.append(apart)
+                taken.add(apart)
+                break
     finest = np.array(sorted(starts), dtype=np.int64)
     # The cells of each feature are those of the next, joined; as many as there may be.
     return tuple(

@@ -16,8 +16,9 @@ from private_gsd.errors import WorkloadError
 from private_gsd.mechanisms.base import Task, noise_scales
 from private_gsd.mechanisms.candidates import scopes_of
 from private_gsd.mechanisms.cut_marginals import check_conditions
-from private_gsd.mechanisms.numbers_first import NumbersFirst, num_fine, num_levels
+from private_gsd.mechanisms.numbers_first import FRACTION, NumbersFirst, num_fine, num_levels
 from private_gsd.mechanisms.one_shot import Layered, OneShot
+from private_gsd.mechanisms.strongest_pairs import MEASURING, StrongestPairs
 from private_gsd.schema import Discrete
 from private_gsd.workloads.specs import default_specs, workload_of
 
@@ -38,10 +39,24 @@ MAX_TRIPLES = 1000
 MAX_TRIPLE_CELLS = 2**20
 # Single columns are measured in place of pairs where the noise of pairs is more than this fraction.
 MAX_NOISE_OF_PAIRS = 0.2
-# The number of rows of the synthetic table is this, divided by the least noise as a fraction of the
+# Pairs are selected where there are more than this many, and the noise on all of them would be
+# more than this fraction of the records; where a pair has more cells than this, and fewer records
+# in each than noise; and always where there are more pairs, or cells of pairs, than this.
+FEW_PAIRS = 300
+MAX_NOISE_OF_ALL_PAIRS = 0.004
+MANY_CELLS = 2**14
+MAX_PAIRS = 5000
+MAX_PAIR_CELLS = 2**22
+# As many pairs are selected as get this much noise, as a fraction of the records, within bounds;
+# the upper one is this multiple of the number of columns.
+NOISE_OF_PAIRS = 0.001
+MOST_PAIRS_PER_COLUMN = 10
+# The number of rows that are fitted is this, divided by the least noise as a fraction of the
 # records, within the bounds of ROWS. With fewer rows, rounding to whole rows exceeds the noise.
 ROWS_PER_NOISE = 60
 ROWS = 5000, 20_000
+# Most rows of a synthetic table where the user names no number.
+MOST_DEFAULT_ROWS = 100_000
 
 
 def choose_specs(schema: Schema, budget: RhoBudget, n_records: int) -> list[str]:
@@ -60,6 +75,60 @@ def choose_specs(schema: Schema, budget: RhoBudget, n_records: int) -> list[str]
     pairs = default_specs(schema, 2)
     drowned = noise_share(workload_of(schema, pairs), budget, n_records) > MAX_NOISE_OF_PAIRS
     return default_specs(schema, 1) if drowned else pairs
+
+
+def too_many_pairs(schema: Schema) -> bool:
+    """Whether a table has more pairs, or more cells of pairs, than can be measured."""
+    sizes = [len(column.values) for column in schema if isinstance(column, Discrete)]
+    cells = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
+    return math.comb(len(schema), 2) > MAX_PAIRS or cells > MAX_PAIR_CELLS
+
+
+def drowns_pairs(schema: Schema, budget: RhoBudget, n_records: int) -> bool:
+    """Whether noise on all pairs hides too much: of many columns, or of many categories.
+
+    >>> from private_gsd import datasets
+    >>> from private_gsd.privacy.budget import RhoBudget
+    >>> drowns_pairs(datasets.census_schema(), RhoBudget.from_epsilon(1, delta=1e-9), 1000)
+    False
+
+    Args:
+        schema: The schema.
+        budget: What there is to spend.
+        n_records: The number of records of the table.
+    """
+    if too_many_pairs(schema):
+        return True
+    sizes = sorted(len(column.values) for column in schema if isinstance(column, Discrete))
+    pairs = math.comb(len(schema), 2)
+    # A pair of discrete columns has one table, another has a coarse and a fine one.
+    tables = 2 * pairs - math.comb(len(sizes), 2)
+    left = 1 - FRACTION if len(sizes) < len(schema) else 1.0
+    noise = math.sqrt(tables / (left * budget.rho))
+    largest = math.prod(sizes[-2:]) if len(sizes) > 1 else 0
+    if largest > MANY_CELLS and n_records < noise * largest:
+        return True
+    return pairs > FEW_PAIRS and noise > MAX_NOISE_OF_ALL_PAIRS * n_records
+
+
+def choose_pairs(schema: Schema, budget: RhoBudget, n_records: int) -> StrongestPairs:
+    """How many of the strongest pairs are measured: more where there is less noise.
+
+    >>> from private_gsd import datasets
+    >>> from private_gsd.privacy.budget import RhoBudget
+    >>> schema, budget = datasets.census_schema(), RhoBudget.from_epsilon(1, delta=1e-9)
+    >>> [choose_pairs(schema, budget, n).pairs_per_column for n in (10_000, 10**5, 10**6)]
+    [3, 4, 10]
+
+    Args:
+        schema: The schema.
+        budget: What there is to spend.
+        n_records: The number of records of the table.
+    """
+    least = StrongestPairs().pairs_per_column
+    affordable = MEASURING * budget.rho * (NOISE_OF_PAIRS * n_records) ** 2
+    number = int(np.clip(affordable / len(schema), least, MOST_PAIRS_PER_COLUMN))
+    return StrongestPairs(pairs_per_column=number)
 
 
 def choose_mechanism(target: Workload) -> Mechanism:
@@ -103,7 +172,9 @@ def numbers_first(mechanism: Mechanism, target: Workload) -> Mechanism:
 def choose_rows(
     mechanism: Mechanism, target: Workload, budget: RhoBudget, n_records: int | None
 ) -> int:
-    """The number of synthetic rows: more where there is less noise.
+    """The number of rows that are fitted: more where there is less noise.
+
+    A synthetic table of more rows is a fitted one with new rows.
 
     >>> from private_gsd import datasets
     >>> from private_gsd.privacy.budget import RhoBudget
@@ -123,10 +194,27 @@ def choose_rows(
         return ROWS[0]
     workload = mechanism.candidates(target)
     task = Task(workload, target, budget)
-    if mechanism.plan(task).selection_noise:
+    plan = mechanism.plan(task)
+    if plan.pairs is not None:
+        noise = plan.pairs.noise / n_records
+    elif plan.selection_noise:
         return ROWS[0]
-    noise = float(_marginal_noise(mechanism, task).min()) / n_records
+    else:
+        noise = float(_marginal_noise(mechanism, task).min()) / n_records
     return int(np.clip(round(ROWS_PER_NOISE / noise, -3), *ROWS))
+
+
+def default_rows(fitted: int, n_records: int) -> int:
+    """The number of synthetic rows: as many as there are records, up to a bound.
+
+    >>> [default_rows(5000, n) for n in (800, 50_000, 10**7)]
+    [5000, 50000, 100000]
+
+    Args:
+        fitted: The number of rows that are fitted, and the least number of rows.
+        n_records: The number of records, which is public or was measured.
+    """
+    return max(fitted, min(n_records, MOST_DEFAULT_ROWS))
 
 
 def check_projector(

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from private_gsd.mechanisms.base import Plan, Task, noise_scales, plan_run, reserved_for_counting
+from private_gsd.mechanisms.joined_categories import MOST_CATEGORIES
 from private_gsd.privacy.budget import units_to_rho
 from private_gsd.privacy.noise import gaussian_scale
 from private_gsd.projection.denoising.denoise import sampled_rows
@@ -24,9 +25,18 @@ if TYPE_CHECKING:
 # What is shown of a group, and how many groups are.
 HEADERS = ("group", "queries", "rho", "noise, rows", "mean error", "largest")
 SHOWN = 12
-# The number of sweeps over the tables that the Gibbs sampler draws, about: two tables at a time, 15
-# or 25 sweeps, six or seven times, half of them over single columns alone.
-DENOISING_SWEEPS = 120
+# The number of sweeps over the tables that the Gibbs sampler draws, about. Two tables are drawn at
+# a time, and a sweep of theirs takes half as long as one of the search.
+DENOISING_SWEEPS = 42
+# Seconds that denoising takes for a group, whatever the number of rows.
+GROUP_SECONDS = 2e-3
+# Seconds that one value and one of its tables take in a sweep, where columns have so many cells.
+LOOK_SECONDS = 7e-9
+LOOK_CELLS = 10
+# How many noisy counts OpenDP draws in a second on one core (benchmarks.noise).
+NOISE_RATE = 90_000
+# The number of sweeps over new rows: a Gibbs sweep, and coordinate sweeps until they settle.
+NEW_ROWS_SWEEPS = 4
 
 
 def require_memory(workload: Workload, rows: int) -> None:
@@ -107,6 +117,7 @@ class Forecast:
         rows: The number of synthetic rows.
         target: The target workload.
         guessed: Whether the number of records is a guess.
+        fitted: The number of rows that are fitted, where the others are new rows; all by default.
     """
 
     workload: Workload
@@ -117,6 +128,7 @@ class Forecast:
     rows: int
     target: Workload
     guessed: bool = False
+    fitted: int | None = None
 
     @cached_property
     def plan(self) -> Plan:
@@ -162,10 +174,16 @@ class Forecast:
     @property
     def selection_summary(self) -> str:
         """How groups are selected, in words; nothing where all are measured."""
-        settings = self.mechanism.selection_settings
-        return self.mechanism.selection_summary.format(
-            projections=self.projections, noise=self.selecting, **settings
+        settings, pairs = self.mechanism.selection_settings, self.plan.pairs
+        words = self.mechanism.selection_summary.format(
+            projections=self.projections, noise=self.selecting, pairs=pairs, **settings
         )
+        if pairs is not None and pairs.joined:
+            some = ", ".join(pairs.joined[:10]) + (", …" if len(pairs.joined) > 10 else "")
+            words += f". In pairs, rare categories of {some} are joined"
+        if pairs is not None and pairs.left_out:
+            words += f". {pairs.left_out:,} pairs of too many cells are left out"
+        return words
 
     @property
     def selecting(self) -> float:
@@ -180,20 +198,40 @@ class Forecast:
 
     @property
     def seconds(self) -> float:
-        """About how long the searches take on one core, within a factor of two or three.
+        """About how long noise and searches take on one core, within a factor of two or three.
 
-        Some twenty sweeps score every value of the synthetic table by every table, prefix and
-        halfspace that its column is in. See docs/benchmarks.md.
+        Noise is drawn for every count that is measured. Some twenty sweeps score every value of the
+        fitted table by every table, prefix and halfspace that its column is in. New rows are swept
+        some four times. See docs/benchmarks.md.
         """
-        looks = 0.0
-        for family in self.workload.families:
-            looks += family.search_cost
+        looks = sum(family.search_cost for family in self.workload.families)
         # A search fits what was measured so far: where groups are selected, few of all.
         share = min(self.plan.fitted_groups / self.workload.num_groups, 1.0)
-        row_sweeps = 20 * self.rows
+        more_counts, more_looks = self._selected_pairs
+        looks, counts = looks * share + more_looks, self.workload.size * share + more_counts
+        fitted = min(self.rows, self.fitted or self.rows)
+        row_sweeps = 20 * fitted
         if any(family.marginals for family in self.workload.families):
             row_sweeps += DENOISING_SWEEPS * self._sampled_rows
-        return 0.1 * self.projections + row_sweeps * looks * 8e-9 * share * self.projections
+        row_sweeps *= self.projections
+        row_sweeps += NEW_ROWS_SWEEPS * (self.rows - fitted)
+        each = 0.1 + GROUP_SECONDS * self.plan.fitted_groups
+        return counts / NOISE_RATE + each * self.projections + row_sweeps * looks * LOOK_SECONDS
+
+    @property
+    def _selected_pairs(self) -> tuple[float, float]:
+        """About how many counts selected pairs have, and how many looks a sweep takes for them."""
+        pairs = self.plan.pairs
+        if pairs is None:
+            return 0.0, 0.0
+        sizes = [
+            min(table[0].size, MOST_CATEGORIES)
+            for family in self.workload.families
+            for marginal in family.marginals
+            for table in marginal.tables
+        ]
+        cells = sum(sizes) / len(sizes)
+        return pairs.size * cells**2, 2.0 * pairs.size * max(cells / LOOK_CELLS, 1.0)
 
     @property
     def _sampled_rows(self) -> int:
@@ -205,7 +243,7 @@ class Forecast:
             for features in marginal.tables
         ]
         noise = min(group.error for group in self.groups) / math.sqrt(2 / math.pi)
-        return sampled_rows(noise, max(orders))
+        return sampled_rows(noise, max(orders) if self.plan.pairs is None else 2)
 
     @property
     def bytes(self) -> float:
@@ -236,6 +274,7 @@ class Forecast:
             "mechanism": self.mechanism.name,
             "projections": self.projections,
             "selection_noise_rows": self.selecting,
+            "pairs": None if self.plan.pairs is None else self.plan.pairs._asdict(),
             "count_noise_rows": self.counting,
             "synthetic_rows": self.rows,
             "seconds": self.seconds,

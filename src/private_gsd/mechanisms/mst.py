@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from private_gsd.mechanisms.steps import Steps
     from private_gsd.projection import Projector
     from private_gsd.workloads import Workload
+    from private_gsd.workloads.features import Feature
 
 
 @dataclass(frozen=True)
@@ -167,26 +168,32 @@ def tree_size(workload: Workload) -> int:
 
 def independent_shares(workload: Workload, measured: Measurements) -> NDArray[np.float64]:
     """What all queries would be if columns were independent, with the shares that were measured."""
-    measured_marginals = measured.workload.families[0].marginals
-    noisy = {}
-    for group, begin in zip(measured_marginals, measured.workload.offsets.tolist(), strict=False):
-        starts = starts_of([table[0].size for table in group.tables]) + begin
-        for (feature,), (first, last) in zip(group.tables, pairwise(starts.tolist()), strict=True):
-            shares = measured.shares[first:last]
-            noisy[feature] = nearest_probabilities(shares, exhaustive=not feature.has_gap)
+    of_columns = column_shares(measured)
     found = []
     for group in workload.families[0].marginals:
         for table in group.tables:
             product = np.ones(1)
             for feature in table:
-                if feature not in noisy:  # cut points that this run has found anew, when resumed
+                if feature not in of_columns:  # cut points that this run has found anew, resumed
                     raise MeasurementError(
                         "the columns of this run were measured with other cut points than are "
                         "found now; resume it with the version of private-gsd that began it"
                     )
-                product = np.multiply.outer(product, noisy[feature])
+                product = np.multiply.outer(product, of_columns[feature])
             found.append(product.ravel())
     return np.minimum(np.concatenate(found), 1.0)
+
+
+def column_shares(measured: Measurements) -> dict[Feature, NDArray[np.float64]]:
+    """The probabilities of each single column that was measured, by its features."""
+    measured_marginals = measured.workload.families[0].marginals
+    found = {}
+    for group, begin in zip(measured_marginals, measured.workload.offsets.tolist(), strict=False):
+        starts = starts_of([table[0].size for table in group.tables]) + begin
+        for (feature,), (first, last) in zip(group.tables, pairwise(starts.tolist()), strict=True):
+            shares = measured.shares[first:last]
+            found[feature] = nearest_probabilities(shares, exhaustive=not feature.has_gap)
+    return found
 
 
 def nearest_probabilities(shares: NDArray[np.float64], *, exhaustive: bool) -> NDArray[np.float64]:

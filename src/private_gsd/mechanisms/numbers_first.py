@@ -24,6 +24,7 @@ from private_gsd.measurements.measurements import Measurements
 from private_gsd.mechanisms.base import Mechanism, Plan, noise_scales
 from private_gsd.mechanisms.candidates import scopes_of
 from private_gsd.mechanisms.cut_marginals import (
+    CELL_NOISE,
     CELLS,
     cut,
     even_cells,
@@ -56,8 +57,6 @@ if TYPE_CHECKING:
 
 # The fraction of the budget that histograms get, where marginals of several columns follow.
 FRACTION = 0.2
-# The least count of a cell is this many times the noise on a count of a marginal.
-CELL_NOISE = 3.0
 # The largest number of cells of a level of one column, and of a level of all columns.
 MOST_CELLS_OF_LEVEL = 2**15
 MOST_CELLS = 2**18
@@ -123,7 +122,8 @@ class NumbersFirst(Mechanism):
             return histograms
         even = {place: even_cells(schema, place) for place in places}
         # Cut again, so that marginals of the other mechanism have the levels that they will have.
-        return histograms + cut(self.then.candidates(cut(rest, even)), even)
+        found = self.then.candidates(cut(rest, even))
+        return histograms + cut(found, even, self.then.column_levels)
 
     def projected(self, workload: Workload) -> Workload:
         """All but patterns, which say how values are drawn within cells."""
@@ -139,6 +139,10 @@ class NumbersFirst(Mechanism):
         """The first histograms; the rest is cut first."""
         number = num_fine(workload)
         return workload.select(range(number)) if number else workload
+
+    def counts_at_once(self, workload: Workload) -> bool:
+        """Where there are no numbers, and the other mechanism reads the data once."""
+        return not num_fine(workload) and self.then.counts_at_once(workload)
 
     def always_measured(self, workload: Workload) -> Workload:
         """The first histograms, and what the other mechanism always measures."""
@@ -160,8 +164,9 @@ class NumbersFirst(Mechanism):
             return
         inner = replace(task, workload=rest, budget=replace(task.budget, units=left))
         features = self._cells(inner, measured)
-        then = replace(inner, workload=cut(rest, features), target=cut(task.target, features))
-        yield from _delegated(self.then.steps(then), then.workload)
+        workload = cut(rest, features, self.then.column_levels)
+        then = replace(inner, workload=workload, target=cut(task.target, features))
+        yield from _delegated(self.then.steps(then), workload)
 
     def plan(self, task: Task) -> Plan:
         """What one level of each histogram gets, and the plan of the other mechanism."""
@@ -329,7 +334,7 @@ def _delegated(steps: Steps, workload: Workload) -> Steps:
     try:
         while True:
             step = steps.send(result)
-            if isinstance(step, Measure | Select):
+            if isinstance(step, Measure | Select) and step.workload is None:
                 step = replace(step, workload=workload)
             result = yield step
             if isinstance(result, Measurements):

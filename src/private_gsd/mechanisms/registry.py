@@ -12,12 +12,13 @@ from private_gsd.mechanisms.base import Mechanism
 from private_gsd.mechanisms.mst import MST
 from private_gsd.mechanisms.numbers_first import NumbersFirst
 from private_gsd.mechanisms.one_shot import Layered, OneShot
+from private_gsd.mechanisms.strongest_pairs import StrongestPairs
 
 if TYPE_CHECKING:
     from private_gsd.privacy.budget import Conversion
 
 MECHANISMS: dict[str, type[Mechanism]] = {
-    each.name: each for each in (OneShot, Layered, Adaptive, MST, AIM, NumbersFirst)
+    each.name: each for each in (OneShot, Layered, Adaptive, MST, AIM, StrongestPairs, NumbersFirst)
 }
 # The choice is the program's, from public facts: one-shot or layered, after numbers first.
 AUTO = "auto"

@@ -8,7 +8,7 @@ results alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -82,6 +82,41 @@ class Select:
     workload: Workload | None = None
 
 
+class SelectionPart(NamedTuple):
+    """A part of the candidates of a selection, each of which is a group of the workload.
+
+    Attributes:
+        workload: The queries.
+        answers: What is known so far as the answers to all queries, as shares.
+        floors: For each query, the distance in rows that does not count.
+    """
+
+    workload: Workload
+    answers: NDArray[np.float64]
+    floors: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SelectFarthest:
+    """Select query groups of several workloads by one noisy top-k of their distances.
+
+    Attributes:
+        name: The name of the step in the ledger.
+        parts: Gives what to select from, part by part; called only where the selection is made now.
+        candidates: The number of groups of all parts.
+        size: The number of groups to select.
+        units: The budget of the selection.
+        stream: Which of the run's streams of seeded noise the step has.
+    """
+
+    name: str
+    parts: Callable[[], Iterator[SelectionPart]]
+    candidates: int
+    size: int
+    units: int
+    stream: int
+
+
 @dataclass(frozen=True)
 class Project:
     """Make a synthetic table of all that was measured.
@@ -120,7 +155,7 @@ class Table:
         return self._read()
 
 
-Step = Measure | Select | Project | InitialTable
+Step = Measure | Select | SelectFarthest | Project | InitialTable
 Steps = Generator[Step, Any, None]
 
 
@@ -142,6 +177,20 @@ def select(
 ) -> Generator[Step, Any, list[int]]:
     """Yield a selection; returns the groups, none where no candidate is left."""
     groups: list[int] = yield Select(name, candidates, size, units, stream)
+    return groups
+
+
+def select_farthest(
+    name: str,
+    parts: Callable[[], Iterator[SelectionPart]],
+    *,
+    candidates: int,
+    size: int,
+    units: int,
+    stream: int,
+) -> Generator[Step, Any, list[int]]:
+    """Yield a selection across parts; returns the groups, numbered through all parts."""
+    groups: list[int] = yield SelectFarthest(name, parts, candidates, size, units, stream)
     return groups
 
 

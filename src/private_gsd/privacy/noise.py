@@ -128,7 +128,12 @@ def gaussian_scale(squared_sensitivity: float, units: int, conversion: Conversio
         units: The budget, in units of 2^-52 of ρ.
         conversion: The conversion of the budget that is charged.
     """
-    rho = _positive(units)
+    return _gaussian_scale(squared_sensitivity, _positive(units), conversion)
+
+
+@lru_cache(maxsize=1024)
+def _gaussian_scale(squared_sensitivity: float, rho: float, conversion: Conversion) -> float:
+    """See ``gaussian_scale``; a run asks for the same scale again and again."""
     # The root is rounded up, so that the sensitivity is never understated.
     sensitivity = math.nextafter(math.sqrt(squared_sensitivity), math.inf)
     scale = sensitivity / math.sqrt(2 * rho)

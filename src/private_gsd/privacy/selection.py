@@ -16,7 +16,7 @@ from private_gsd.privacy.noise import selection_scale
 from private_gsd.workloads.checks import group_numbers, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -149,6 +149,81 @@ def select_by_distance(
     beyond: NDArray[np.int64] = np.minimum(distances, LARGEST_DISTANCE) - taken
     chosen = noise.top_k(weighed * beyond, k, scale)
     return Selection(tuple(int(candidates[place]) for place in chosen), noise.private)
+
+
+def select_farthest(
+    parts: Iterable[tuple[ExactCounts, NDArray[np.float64], NDArray[np.float64]]],
+    n_records: int | None,
+    k: int,
+    units: int,
+    *,
+    accountant: Accountant,
+    noise: NoiseSource,
+    neighbours: Neighbours = "replace-one",
+) -> Selection:
+    """Select the k groups of several workloads that are farthest from expected, by noisy top-k.
+
+    The score of group r is ``d_r = Σ max(|count - round(n_records · answer)| - floor, 0)`` over the
+    queries of the group. Floors are public distances that do not count, such as what sampling
+    and noise leave; they are rounded, so that scores are whole numbers, and exact.
+
+    Sensitivity of the score: answers, floors and ``n_records`` are the same for neighbouring
+    datasets. As functions of a count, the absolute value, the floor that is taken off and the
+    limit at 0 change by no more than the count does. So d_r changes by at most
+    ``Σ |change of a count|``, which is at most the squared L2 sensitivity s_r of the group (see
+    ``select_by_distance``). The noise is calibrated to the largest s_r of all groups of all parts.
+    One top-k is drawn from the scores of all parts.
+
+    Args:
+        parts: For each part the exact counts, the expected answers as shares, and the floor of
+            each query in rows. Asked for one after the other, before the accountant is charged.
+        n_records: The number of records, where it was measured; None where it is public.
+        k: The number of groups to select.
+        units: The budget of the whole selection, in units of 2^-52 of ρ.
+        accountant: The accountant, which is charged before any noise is drawn.
+        noise: The source of noise.
+        neighbours: The neighbouring relation, which sets the sensitivity.
+
+    Returns:
+        The selected groups, numbered through all parts.
+    """
+    scores: list[NDArray[np.int64]] = []
+    sensitivity = 1
+    for exact, answers, floors in parts:
+        require_public_schema(exact, noise)
+        everything = range(exact.workload.num_groups)
+        records = exact.n_records if n_records is None else n_records
+        _, _, expected = _selectable(exact, answers, records, everything, 1)
+        taken = _whole_distances(floors, exact.workload.size, "floors")
+        squares = exact.workload.squared_sensitivities(neighbours)
+        sensitivity = max(sensitivity, math.ceil(squares.max()))
+        # Errors are limited so that no sum of them overflows.
+        errors = np.minimum(np.abs(exact.counts - expected), LARGEST_DISTANCE // 4)
+        beyond = np.maximum(errors - taken, 0)
+        distances = np.add.reduceat(beyond, exact.workload.offsets[:-1])
+        scores.append(np.minimum(distances, LARGEST_DISTANCE))
+    together = np.concatenate(scores)
+    k = whole("k", k, 1, len(together))
+    scale = selection_scale(units, k, sensitivity)
+    accountant.charge(
+        units,
+        noise_name("noisy top-k by distance", noise),
+        [f"{k:,} of {len(together):,} groups"],
+        neighbours,
+    )
+    return Selection(tuple(noise.top_k(together, k, scale)), noise.private)
+
+
+def _whole_distances(
+    given: Sequence[float] | NDArray[np.float64], number: int, name: str
+) -> NDArray[np.int64]:
+    """Public distances of at least 0 as whole numbers that cannot overflow."""
+    found = np.asarray(given, dtype=np.float64)
+    if found.shape != (number,):
+        raise BudgetError(f"{number:,} distances need as many {name}")
+    if not (found >= 0).all():  # refuses NaN, too
+        raise BudgetError(f"{name} must be numbers of at least 0")
+    return np.rint(np.minimum(found, LARGEST_DISTANCE)).astype(np.int64)
 
 
 def _selectable(

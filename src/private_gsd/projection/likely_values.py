@@ -121,7 +121,7 @@ class LikelyValues:
         # The sum of all classes is known.
         found = found + (counts.sum() - found.sum()) / len(found)
 
-        def is_clear(excess: Vector, parts: Vector, classes: float = 1.0) -> Any:
+        def is_clear(excess: Vector | float, parts: Vector, classes: float = 1.0) -> Any:
             noise = np.sqrt(classes * measured.scale**2 + variances @ parts**2)
             return np.abs(excess) > CLEAR * noise
 
@@ -135,7 +135,7 @@ class LikelyValues:
             # Rounder numbers are as likely as those of this class, unless the counts differ.
             excess = found - expected(counts, shares, weights)
             rounder = slice(place, None)
-            if is_clear(excess[place], shares[:, place]) or is_clear(
+            if is_clear(float(excess[place]), shares[:, place]) or is_clear(
                 excess[rounder].sum(), shares[:, rounder].sum(axis=1), place * (1 - place / number)
             ):
                 groups[rounder] += 1

@@ -124,12 +124,19 @@ class Objective:
             self._pool = seed, Pool.of(self.schema, self._cuts, seed, self._pool_size)
         return random_table(columns, rows, seed, number, self._pool[1] if self._pool else None)
 
-    def state(self, values: NDArray[np.float64], counts: NDArray[np.int64] | None = None) -> State:
+    def state(
+        self,
+        values: NDArray[np.float64],
+        counts: NDArray[np.int64] | None = None,
+        others: tuple[int, NDArray[np.int64]] | None = None,
+    ) -> State:
         """A table and its counts.
 
         Args:
             values: The table; taken over, not copied.
             counts: Its counts, if they are known.
+            others: The number of other rows, which stay as they are, and their counts: targets and
+                counts are then those of all rows.
         """
         problem = self.problem
         atoms = np.empty(values.shape, dtype=np.int32)
@@ -139,7 +146,10 @@ class Objective:
             count_rows(problem, values, atoms, counts, self.workspace())
             for each in self.functions:
                 counts[each.query : each.query + each.size] = each.met(values).sum(axis=0)
-        targets = self.shares * len(values)
+        rows = len(values)
+        if others is not None:
+            rows, counts = rows + others[0], counts + others[1]
+        targets = self.shares * rows
         sources = problem.tables.sources
         # Padded, since the kernels read whole lanes, also at the end.
         residuals = np.zeros(len(sources) + LANES, dtype=np.float32)

@@ -12,7 +12,8 @@ from private_gsd.projection.baselines.pgm import PGM
 from private_gsd.projection.baselines.rap import RAP
 from private_gsd.projection.baselines.rap_plus_plus import RAPPlusPlus
 from private_gsd.projection.genetic import GeneticSearch
-from private_gsd.projection.protocol import Projector
+from private_gsd.projection.protocol import MOST_ROWS, Projector
+from private_gsd.workloads.checks import whole
 
 PROJECTORS: dict[str, type[Projector]] = {
     "gsd": GeneticSearch,
@@ -66,6 +67,16 @@ def projector_from_dict(document: Any) -> Projector:
     """The projector from the result of ``Projector.to_dict``."""
     settings = dict(document)
     return PROJECTORS[settings.pop("name")](**settings)
+
+
+def rows_of(rows: Any, projector: Projector) -> int | None:
+    """The number of rows, given as one or as a setting of the projector."""
+    if rows is not None:
+        rows = whole("rows", rows, 1, MOST_ROWS, ProjectionError)
+    named: int | None = getattr(projector, "rows", None)  # a setting of some projectors
+    if named is not None and rows not in (None, named):
+        raise ProjectionError(f"rows is {rows:,}, and the projector's is {named:,}; give one")
+    return rows if named is None else named
 
 
 def _value(text: str) -> Any:

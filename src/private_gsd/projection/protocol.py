@@ -58,6 +58,8 @@ class Projector(ABC):
     keeps_rules: ClassVar[bool] = False
     # Whether this projector takes public counts and derived statistics beside measurements.
     takes_knowledge: ClassVar[bool] = False
+    # Whether rows are drawn from a model, so that many rows take hardly longer than a few.
+    from_model: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -81,6 +83,14 @@ class Projector(ABC):
                 model grows with every group.
         """
         return None
+
+    def takes_new_rows(self, workload: Workload) -> bool:
+        """Whether a large table is a smaller one of this projector with new rows.
+
+        Args:
+            workload: The queries that are fitted.
+        """
+        return not QueryLayout.of(workload.families).functions
 
     def prepare(self, measurements: Measurements, *, rows: int) -> None:  # noqa: B027
         """Compile what a projection needs, or load it, before any budget is spent.

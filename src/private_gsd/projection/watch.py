@@ -12,7 +12,7 @@ from typing import Literal
 
 from private_gsd.errors import ProjectionError
 from private_gsd.system.interruptions import raising_handler
-from private_gsd.system.progress import Progress, ignore
+from private_gsd.system.progress import Progress, ignore, shown
 
 Reason = Literal["converged", "generations", "time", "stopped", "interrupted"]
 
@@ -99,6 +99,12 @@ class Watch:
         begin = time.perf_counter()
         yield
         self.compile_seconds += time.perf_counter() - begin
+
+    @contextmanager
+    def reporting(self) -> Iterator[None]:
+        """Report what is announced within this block, too."""
+        with shown(self._progress) as self._progress:
+            yield
 
     @contextmanager
     def listening(self) -> Iterator[None]:

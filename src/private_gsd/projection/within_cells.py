@@ -52,31 +52,65 @@ def redrawn(matrix: Matrix, measured: Measurements, fitted: Sequence[Family], se
         fitted: The queries that the projector has fitted.
         seed: The seed of the projection.
     """
-    columns = column_distributions(measured)
-    if not columns or not len(matrix):
-        return matrix
-    schema = measured.workload.schema
-    patterns = patterns_by_column(measured)
-    layout = QueryLayout.of(fitted)
-    rules = check_rules(schema)
-    truths = [truth for _, truth in layout.conditions]
-    conditions = [*truths, *rules.truths, *(t for each in layout.sums for t in each.truths)]
-    cuts = cuts_of(schema, layout, conditions)
-    drawn = {
-        place: CellValues.of(
-            LikelyValues.of(column, patterns.get(place, [])),
-            cuts[place],
-            schema.columns[place].bounds,
-        )
-        for place, column in columns.items()
-    }
-    rng = np.random.default_rng([seed, 2])
-    made = matrix.copy(order="F")
-    ruled = set().union(*(columns_of_truth(truth) for truth in rules.truths))
-    for place in drawn.keys() - ruled:
-        made[:, place] = drawn[place].draw(matrix[:, place], rng)
-    _draw_under_rules(made, schema, {p: drawn[p] for p in drawn if p in ruled}, rng)
-    return made
+    return WithinCells.of(measured, fitted).redrawn(matrix, [seed, 2])
+
+
+@dataclass(frozen=True, eq=False)
+class WithinCells:
+    """Draws the numeric values of tables again within their cells.
+
+    Attributes:
+        schema: The public schema.
+        columns: How to draw each column that has histograms, by its position.
+    """
+
+    schema: Schema
+    columns: Mapping[int, CellValues]
+
+    @classmethod
+    def of(cls, measured: Measurements, fitted: Sequence[Family]) -> WithinCells:
+        """What histograms say of the values within the cells of some queries.
+
+        Args:
+            measured: The measurements, with histograms.
+            fitted: The queries that a projector has fitted.
+        """
+        schema, columns = measured.workload.schema, column_distributions(measured)
+        if not columns:
+            return cls(schema, {})
+        patterns = patterns_by_column(measured)
+        layout = QueryLayout.of(fitted)
+        truths = [truth for _, truth in layout.conditions]
+        rules = check_rules(schema).truths
+        conditions = [*truths, *rules, *(t for each in layout.sums for t in each.truths)]
+        cuts = cuts_of(schema, layout, conditions)
+        drawn = {
+            place: CellValues.of(
+                LikelyValues.of(column, patterns.get(place, [])),
+                cuts[place],
+                schema.columns[place].bounds,
+            )
+            for place, column in columns.items()
+        }
+        return cls(schema, drawn)
+
+    def redrawn(self, matrix: Matrix, seed: Sequence[int]) -> Matrix:
+        """A table whose values are drawn again; no row changes its cell, or breaks a rule.
+
+        Args:
+            matrix: The table.
+            seed: The seed of the drawing.
+        """
+        drawn = self.columns
+        if not drawn or not len(matrix):
+            return matrix
+        rng = np.random.default_rng(seed)
+        made = matrix.copy(order="F")
+        ruled = set().union(*(columns_of_truth(t) for t in check_rules(self.schema).truths))
+        for place in drawn.keys() - ruled:
+            made[:, place] = drawn[place].draw(matrix[:, place], rng)
+        _draw_under_rules(made, self.schema, {p: drawn[p] for p in drawn if p in ruled}, rng)
+        return made
 
 
 def _draw_under_rules(

@@ -13,9 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from private_gsd.errors import LedgerError, MeasurementError
 from private_gsd.measurements.measurements import measure
 from private_gsd.mechanisms.base import plan_run, reserved_for_counting
-from private_gsd.mechanisms.steps import Measure, Project, Select, Table
+from private_gsd.mechanisms.steps import Measure, Project, Select, SelectFarthest, Table
 from private_gsd.privacy.measuring import release_n_records
-from private_gsd.privacy.selection import Selection, select_by_distance, select_groups
+from private_gsd.privacy.selection import (
+    Selection,
+    select_by_distance,
+    select_farthest,
+    select_groups,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,7 +115,7 @@ class Executor:
     def _do(self, step: Step) -> Any:
         if isinstance(step, Measure):
             return self._measure(step)
-        if isinstance(step, Select):
+        if isinstance(step, Select | SelectFarthest):
             return self._select(step)
         if isinstance(step, Project):
             self._table = self._project(step)
@@ -175,49 +180,65 @@ class Executor:
         self.checkpoint.save_measurements(self._measured, commit)
         return self._measured
 
-    def _select(self, step: Select) -> list[int]:
+    def _select(self, step: Select | SelectFarthest) -> list[int]:
         """The groups that were or are selected."""
         noise = self.noise(step.stream)
         if self._selected < len(self._selections):
             self._spent += step.units
             groups = self._selections[self._selected]
             self._selected += 1
-            known = range((step.workload or self.task.workload).num_groups)
+            known = range(
+                step.candidates
+                if isinstance(step, SelectFarthest)
+                else (step.workload or self.task.workload).num_groups
+            )
             if len(groups) != step.size or any(group not in known for group in groups):
                 raise MeasurementError("the selections do not fit the run")
             last = self._selected == len(self._selections)
             self._check_committed(step.name, step.units, "selections", last=last)
             self._selected_privately &= noise.private
             return groups
-        candidates = step.candidates()
-        if not candidates.groups:
+        draw = self._selection_of(step, noise)
+        if draw is None:
             return []
         if self._groups != self._num_measured:
             raise MeasurementError("the selections and the measurements do not fit together")
         self._spent += step.units
-        exact = self.exact(step.workload)
-        score = (
-            partial(select_by_distance, weights=candidates.weights, penalties=candidates.penalties)
-            if candidates.distance
-            else select_groups
-        )
-        chosen = score(
-            exact,
-            candidates.answers(),
-            exact.n_records if self._n_records is None else self._n_records.n_records,
-            candidates.groups,
-            step.size,
-            step.units,
-            accountant=self.payments.accountant(step.name),
-            noise=noise,
-            neighbours=self.task.neighbours,
-        )
+        chosen = draw()
         self._selected_privately &= chosen.private
         self._selections = [*self._selections, list(chosen.groups)]
         self._selected += 1
         commit = partial(self.payments.commit, step.name)
         self.checkpoint.save_selections(self._selections, commit)
         return list(chosen.groups)
+
+    def _selection_of(
+        self, step: Select | SelectFarthest, noise: NoiseSource
+    ) -> Callable[[], Selection] | None:
+        """Pays for a selection and draws it; None where no candidate is left."""
+        known = None if self._n_records is None else self._n_records.n_records
+        given: dict[str, Any] = {
+            "accountant": self.payments.accountant(step.name),
+            "noise": noise,
+            "neighbours": self.task.neighbours,
+        }
+        if isinstance(step, SelectFarthest):
+            parts = ((self.exact(part.workload), *part[1:]) for part in step.parts())
+            return lambda: select_farthest(parts, known, step.size, step.units, **given)
+        candidates = step.candidates()
+        if not candidates.groups:
+            return None
+        if candidates.distance:
+            given |= {"weights": candidates.weights, "penalties": candidates.penalties}
+        score = select_by_distance if candidates.distance else select_groups
+
+        def draw() -> Selection:
+            exact = self.exact(step.workload)
+            records = exact.n_records if known is None else known
+            answers = candidates.answers()
+            return score(exact, answers, records, candidates.groups, step.size, step.units, **given)
+
+        return draw
 
     def _project(self, step: Project) -> Table:
         """The table of the checkpoint, a new one, or a placeholder for one that is not needed."""

@@ -86,6 +86,8 @@ class ReleaseRun:
                 self.runner.knowledge.claims(),
                 alone=own and len(mine) == len(ledger.charges(settings.dataset)),
             )
+        if settings.rows is None:
+            release.change_rows(len(table))
         release.finish(Encoder(release.schema).decode(table), record)
 
     def _ledger_path(self, facts: dict[str, Any], moved: Path | None) -> Path:

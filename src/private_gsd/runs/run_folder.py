@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from private_gsd.errors import ReleaseError
 from private_gsd.measurements.measurements import Measurements
+from private_gsd.mechanisms.defaults import MOST_DEFAULT_ROWS
 from private_gsd.runs.manifest import INPUTS, OPTIONAL, OUTPUTS, Manifest
 from private_gsd.runs.release import FORMAT, VERSION, Release
 from private_gsd.runs.synthetic_table import check_size, table_bytes
@@ -73,7 +74,7 @@ class RunFolder(Release):
             external: The external measurements.
         """
         self.check_free()
-        check_size(target.schema, settings.rows)
+        check_size(target.schema, settings.rows or MOST_DEFAULT_ROWS)
         families, arrays = dump_workload(target)
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **arrays)
@@ -149,7 +150,7 @@ class RunFolder(Release):
             durable_files.write(self.folder / "run.json", seal({**self.run, **facts}))
 
     def change_rows(self, rows: int) -> None:
-        """Let the synthetic table, which is not there yet, have another number of rows."""
+        """Save the number of rows of the synthetic table, which is not there yet."""
         check_size(self.schema, rows)
         with self._writing():
             settings = {**self._document["settings"], "rows": rows}

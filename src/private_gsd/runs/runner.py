@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -10,11 +10,14 @@ import numpy as np
 
 from private_gsd.measurements.summed_histograms import summed_histograms
 from private_gsd.mechanisms.base import Task, plan_run
-from private_gsd.mechanisms.defaults import check_projector
+from private_gsd.mechanisms.defaults import check_projector, choose_rows, default_rows
 from private_gsd.mechanisms.forecast import require_memory
 from private_gsd.mechanisms.precompilation import precompile
+from private_gsd.privacy.measuring import MAX_RECORDS
 from private_gsd.privacy.noise import InsecureSeededNoise, SecureNoise
 from private_gsd.projection.constraints import first_table
+from private_gsd.projection.fewer_categories import FewerCategories
+from private_gsd.projection.new_rows import NewRows
 from private_gsd.projection.within_cells import looks_at_numbers, redrawn
 from private_gsd.runs.executor import COUNTING_STREAM, Executor
 from private_gsd.system.progress import Progress, ignore
@@ -95,9 +98,31 @@ class Runner:
         """What the run will spend at most, in units."""
         return plan_run(self.settings.mechanism, self.task).total
 
+    @cached_property
+    def fitted_rows(self) -> int:
+        """The number of rows of the tables that the projector makes; the others are new rows."""
+        settings, projector = self.settings, self.settings.projector
+        # Where the number of records is private, the user's number of rows is all that is known.
+        known = settings.n_records or (None if settings.rows is None else MAX_RECORDS)
+        most = choose_rows(settings.mechanism, self.target, settings.rho, known)
+        if settings.rows is None:
+            return most
+        if settings.rows <= most or not projector.takes_new_rows(self.target):
+            return settings.rows
+        if projector.from_model and not plan_run(settings.mechanism, self.task).selection_noise:
+            return settings.rows
+        return most
+
+    @property
+    def projector(self) -> Projector:
+        """The projector, which is told the number of rows that it fits."""
+        projector = self.settings.projector
+        named = getattr(projector, "rows", None) is not None
+        return replace(projector, rows=None) if named else projector  # type: ignore[type-var]
+
     def check(self) -> None:
         """Refuse what could not be run, before anything is paid for."""
-        require_memory(self.workload, self.settings.rows)
+        require_memory(self.workload, self.settings.rows or self.fitted_rows)
         external = self.knowledge.external_workload
         fitted = self.settings.mechanism.projected(self.workload)
         self.settings.projector.check(fitted if external is None else fitted + external)
@@ -105,13 +130,14 @@ class Runner:
 
     def precompile(self) -> None:
         """Load or compile what the run needs, before anything is paid for."""
-        mechanism, projector = self.settings.mechanism, self.settings.projector
-        precompile(
-            mechanism,
-            self.workload,
-            lambda some: projector.prepare(some, rows=self.settings.rows),
-            self.knowledge.workload,
-        )
+        precompile(self.settings.mechanism, self.workload, self._prepare, self.knowledge.workload)
+
+    def _prepare(self, some: Measurements) -> None:
+        """Load or compile what the projection of some measurements needs, and new rows."""
+        self.projector.prepare(some, rows=self.fitted_rows)
+        rows = self.settings.rows or self._rows(self.settings.n_records or MAX_RECORDS)
+        if rows > self.fitted_rows:
+            NewRows.prepare(some)
 
     def run(
         self,
@@ -127,14 +153,14 @@ class Runner:
                 None is given; called where they are needed.
             payments: Pays for the steps.
             checkpoint: What the run has done so far.
-            project: Makes the tables; here and now by default.
+            project: Makes the fitted tables. By default they and the new rows are made here.
         """
         make = project or self._project_here
 
         def table(measured: Measurements, start: Matrix | None, number: int) -> Matrix:
             # A run that was resumed may have more or fewer rows.
-            if start is not None and len(start) != self.settings.rows:
-                start = np.resize(start, (self.settings.rows, start.shape[1]))
+            if start is not None and len(start) != self.fitted_rows:
+                start = np.resize(start, (self.fitted_rows, start.shape[1]))
             return make(self.knowledge.supplement(measured), start, self.seed(number))
 
         outcome = Executor(
@@ -146,14 +172,32 @@ class Runner:
             project=table,
             initial_table=self._initial_table,
         ).run(self.settings.mechanism)
-        if project is None and len(outcome.table) != self.settings.rows:  # made before a change
+        if project is not None:
+            return outcome
+        if len(outcome.table) != self.fitted_rows:  # made before a change
             outcome = outcome._replace(table=table(outcome.measurements, None, 0))
-        return outcome
+        known = self.knowledge.supplement(outcome.measurements)
+        made = extended(
+            known,
+            outcome.table,
+            self._rows(known.n_records),
+            self.seed(0),
+            threads=self.threads,
+            progress=self.progress,
+        )
+        return outcome._replace(table=made)
+
+    def _rows(self, n_records: int) -> int:
+        """The number of rows of the synthetic table, by the number of records."""
+        if self.settings.rows is not None:
+            return self.settings.rows
+        fitted, projector = self.fitted_rows, self.settings.projector
+        return default_rows(fitted, n_records) if projector.takes_new_rows(self.target) else fitted
 
     def _initial_table(self, measured: Measurements | None) -> Matrix:
         """A random table, by the distributions of the columns that were measured."""
         seed = self.settings.random_state
-        table = first_table(self.target.schema, self.settings.rows, seed)
+        table = first_table(self.target.schema, self.fitted_rows, seed)
         if measured is None:
             return table
         return redrawn(table, measured, (), seed)
@@ -164,9 +208,9 @@ class Runner:
 
     def _project_here(self, known: Measurements, start: Matrix | None, seed: int) -> Matrix:
         return project(
-            self.settings.projector,
+            self.projector,
             known,
-            rows=self.settings.rows,
+            rows=self.fitted_rows,
             seed=seed,
             start=start,
             threads=self.threads,
@@ -195,19 +239,53 @@ def project(
     fitted = summed_histograms(measurements)
     families = fitted.workload.families
 
+    fewer = FewerCategories.of(fitted) if start is None else None
+
     def made(start: Matrix | None) -> Matrix:
+        known = fitted if fewer is None else fewer.measured
         found = projector.project(
-            fitted, rows=rows, seed=seed, start=start, threads=threads, progress=progress
+            known, rows=rows, seed=seed, start=start, threads=threads, progress=progress
         )
         if found.reason == "interrupted":
             raise KeyboardInterrupt
-        return found.matrix
+        return found.matrix if fewer is None else fewer.expanded(found.matrix, seed)
 
     table = redrawn(made(start), measurements, families, seed)
     if fitted is not measurements and projector.takes_knowledge and looks_at_numbers(families):
         # Some queries look at the numbers within cells: they are fitted again.
         table = made(table)
     return table
+
+
+def extended(
+    known: Measurements,
+    table: Matrix,
+    rows: int,
+    seed: int,
+    *,
+    threads: int | None = None,
+    progress: Progress = ignore,
+) -> Matrix:
+    """A table with new rows, so that it has at least so many.
+
+    Args:
+        known: All that is known.
+        table: The fitted table.
+        rows: The number of rows.
+        seed: The seed of the new rows.
+        threads: The number of threads; all cores by default.
+        progress: Called with the number of new rows.
+    """
+    if len(table) >= rows:
+        return table
+    made = np.empty((rows, table.shape[1]), order="F")
+    made[: len(table)] = table
+    wanted, begin = rows - len(table), len(table)
+    for chunk in NewRows(known, table, seed=seed, threads=threads).chunks(wanted):
+        made[begin : begin + len(chunk)] = chunk
+        begin += len(chunk)
+        progress("new rows", begin - len(table), wanted)
+    return made
 
 
 class ReportedNoise:

@@ -37,7 +37,7 @@ class RunSettings:
         mechanism: How the budget is spent.
         projector: What makes tables of measurements.
         knowledge: What is known beside the measurements.
-        rows: The number of synthetic rows.
+        rows: The number of synthetic rows; None for as many as records are measured, up to a bound.
         random_state: The seed of the projections; privacy does not depend on it.
         dataset: The name of the dataset in the ledger.
         on_invalid: What to do with values outside the schema, "error" or "coerce".
@@ -49,7 +49,7 @@ class RunSettings:
     mechanism: Mechanism
     projector: Projector
     knowledge: Knowledge
-    rows: int
+    rows: int | None
     random_state: int = 0
     dataset: str = "table"
     on_invalid: OnInvalid = "error"
@@ -97,7 +97,7 @@ class RunSettings:
                 mechanism=mechanism_from_dict(saved["mechanism"]),
                 projector=projector_from_dict(saved["projector"]),
                 knowledge=Knowledge.from_dict(saved["knowledge"], external),
-                rows=whole("rows", saved["rows"], 1, 2**31 - 1),
+                rows=None if saved["rows"] is None else whole("rows", saved["rows"], 1, 2**31 - 1),
                 random_state=whole("random_state", saved["random_state"], 0, MOST_SEED),
                 insecure_noise_seed=noise_seed,
                 **others,

@@ -28,10 +28,10 @@ from private_gsd.privacy.accountant import require_same
 from private_gsd.privacy.budget import Budget
 from private_gsd.privacy.ledger.reservations import Reservation
 from private_gsd.projection import projector_of
+from private_gsd.projection.projectors import rows_of
 from private_gsd.runs.runner import Runner
 from private_gsd.runs.settings import MOST_SEED, RunSettings
 from private_gsd.sql.rules import check_rules
-from private_gsd.synthesis.choices import rows_of
 from private_gsd.synthesis.sweep_runs import PlannedRun, SweepRuns
 from private_gsd.system.interruptions import InterruptGuard
 from private_gsd.system.progress import Progress, ignore, shown
@@ -84,7 +84,8 @@ class Sweep:
         on_invalid: What to do with values outside the schema, "error" or "coerce".
         threads: The number of threads that count; all cores by default.
         progress: Whether to draw a bar while the table is counted; or a function of what is being
-            done, how much of it is done, and how much there is.
+            done, how much of it is done, and how much there is. By default a bar says when kernels
+            are compiled.
 
     Attributes:
         workload: The target workload.
@@ -106,7 +107,7 @@ class Sweep:
         conversion: Conversion | None = None,
         on_invalid: OnInvalid = "error",
         threads: int | None = None,
-        progress: bool | Progress = False,
+        progress: bool | Progress | None = None,
     ) -> None:
         if isinstance(workload, str):
             workload = [workload]
@@ -142,7 +143,7 @@ class Sweep:
         insecure: bool = False,
         evaluate: bool = False,
         n_jobs: int | None = -1,
-        progress: bool | Progress = False,
+        progress: bool | Progress | None = None,
     ) -> list[SweepRun]:
         """One release for each ε, seed and settings, in that order.
 
@@ -302,5 +303,6 @@ class Sweep:
             dataset=dataset,
             on_invalid=self._on_invalid,
             insecure_noise_seed=seed if insecure else None,
+            n_records=self._exact.n_records if self._budget.neighbours == "replace-one" else None,
         )
         return PlannedRun(epsilon, seed, dict(settings), Runner(run, self.workload, self._threads))

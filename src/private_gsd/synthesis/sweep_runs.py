@@ -17,7 +17,8 @@ from private_gsd.mechanisms.base import plan_run
 from private_gsd.privacy.accountant import LocalAccountant
 from private_gsd.runs.checkpoint import MemoryCheckpoint
 from private_gsd.runs.payments import SweepPayments, UnledgeredPayments
-from private_gsd.runs.runner import project
+from private_gsd.runs.runner import extended, project
+from private_gsd.system.progress import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -110,10 +111,20 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class _Call:
-    """A projection that a worker can make: nothing in it is exact."""
+    """A projection that a worker can make: nothing in it is exact.
+
+    Attributes:
+        projector: The projector.
+        measurements: What is known.
+        fitted: The number of rows that the projector fits.
+        rows: The least number of rows; what is missing is made up by new rows.
+        seed: The seed of the projection.
+        start: The table to start from.
+    """
 
     projector: Projector
     measurements: Measurements
+    fitted: int
     rows: int
     seed: int
     start: Matrix | None
@@ -121,14 +132,16 @@ class _Call:
     def __call__(self) -> Made:
         """A table, made on one core where that can be chosen, and how long it took."""
         begin = time.perf_counter()
-        matrix = project(
-            self.projector,
-            self.measurements,
-            rows=self.rows,
-            seed=self.seed,
-            start=self.start,
-            threads=1,
-        )
+        with shown(False):  # many workers would draw over each other
+            matrix = project(
+                self.projector,
+                self.measurements,
+                rows=self.fitted,
+                seed=self.seed,
+                start=self.start,
+                threads=1,
+            )
+            matrix = extended(self.measurements, matrix, self.rows, self.seed, threads=1)
         return matrix, time.perf_counter() - begin
 
 
@@ -201,7 +214,11 @@ class SweepRuns:
             seconds += took
             return matrix
 
-        return self._run(number, make), seconds
+        runner, table = self.runs[number].runner, self._run(number, make)
+        begin = time.perf_counter()
+        rows, seed = runner.settings.rows or len(table), runner.seed(0)
+        table = extended(self.measured[number], table, rows, seed, threads=1)
+        return table, seconds + time.perf_counter() - begin
 
     def _run(self, number: int, projecting: Projecting) -> Matrix:
         each = self.runs[number]
@@ -215,8 +232,11 @@ class SweepRuns:
     def _projecting(
         self, number: int, known: Measurements, start: Matrix | None, seed: int
     ) -> _Call:
-        settings = self.runs[number].runner.settings
-        return _Call(settings.projector, known, settings.rows, seed, start)
+        run = self.runs[number]
+        runner, fitted = run.runner, run.runner.fitted_rows
+        # Tables between selections stay small.
+        rows = runner.settings.rows if run.projects_once else None
+        return _Call(runner.projector, known, fitted, rows or fitted, seed, start)
 
     def _payments(self, number: int) -> Payments:
         if self.reservation is not None:

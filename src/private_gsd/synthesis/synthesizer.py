@@ -20,7 +20,8 @@ from private_gsd.runs.run_folder import RunFolder
 from private_gsd.runs.runner import Runner
 from private_gsd.runs.settings import MOST_SEED, check_dataset
 from private_gsd.runs.temporary_release import TemporaryRelease
-from private_gsd.synthesis.choices import Choices, Parameters
+from private_gsd.synthesis.choices import Choices
+from private_gsd.synthesis.parameters import Parameters
 from private_gsd.synthesis.sampling import fill_columns, sampled
 from private_gsd.system.file_systems import is_within
 from private_gsd.system.progress import Progress, shown
@@ -60,12 +61,12 @@ class Synthesizer:
         workload: The target workload: a workload, or names such as "categorical:2". By default
             single columns, pairs or triples, as the budget and the public number of records allow.
         mechanism: How the budget is spent: a ``Mechanism``, or the name of one, such as "adaptive".
-            With "auto" one-shot, or layered where three columns or more are asked together.
+            With "auto" one-shot, layered for three columns or more, or the strongest pairs of many.
         projector: What makes a table from the measurements: a ``Projector``, such as
             ``GeneticSearch()``, or the name of one with settings after a colon, as in
             "rap:iterations=200".
-        rows: The number of rows of the synthetic table, N' in the paper. By default from 5,000 to
-            20,000, whatever the number of records: more where there is less noise.
+        rows: The number of rows of the synthetic table, N' in the paper. By default as many as
+            there are records, up to 100,000, but at least 5,000.
         knowledge: What is known beside the measurements: public counts, derived statistics,
             external measurements.
         random_state: The seed of the projection; privacy does not depend on it.
@@ -132,8 +133,7 @@ class Synthesizer:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __getstate__(self) -> dict[str, Any]:
-        # The source holds the sensitive table. A release is safe to carry, and a temporary folder
-        # ends with this object.
+        # Without the source, which is the sensitive table; a temporary folder ends with this.
         state = {**self.__dict__, "_source": None}
         if "release_" in state:
             state["release_"] = state["release_"].files()
@@ -155,7 +155,7 @@ class Synthesizer:
         release: str | Path | None = None,
         on_invalid: OnInvalid = "error",
         insecure_noise_seed: int | None = None,
-        progress: bool | Progress = False,
+        progress: bool | Progress | None = None,
     ) -> Synthesizer:
         """Spend the budget on a table, and make a synthetic table.
 
@@ -174,7 +174,7 @@ class Synthesizer:
             insecure_noise_seed: For tests: a seed of the noise. The release says that it is not
                 private.
             progress: Whether to draw a bar; or a function of what is being done, how much of it is
-                done, and how much there is.
+                done, and how much there is. By default a bar says when kernels are compiled.
         """
         check_dataset(dataset, on_invalid, insecure_noise_seed)
         parameters, folder = self._parameters(), _free_folder(release, ledger)
@@ -182,9 +182,9 @@ class Synthesizer:
         choices = Choices(parameters, account)
         source = open_source(data, parameters.schema)
         with shown(progress) as report:
-            target = choices.target(source.count() if choices.public else None)
-            workload = choices.candidates(target)
-            mechanism = parameters.mechanism_for(target)
+            choices = choices.for_records(known := source.count() if choices.public else None)
+            target, parameters = choices.target(known), choices.parameters
+            workload, mechanism = choices.candidates(target), parameters.mechanism_for(target)
             counts = TableCounts(
                 source,
                 again=not mechanism.counts_at_once(workload),
@@ -273,7 +273,7 @@ class Synthesizer:
         ledger: str | Path | None = None,
         rows: int | None = None,
         threads: int | None = None,
-        progress: bool | Progress = False,
+        progress: bool | Progress | None = None,
     ) -> Synthesizer:
         """Resume a run that was killed; nothing is spent twice.
 
@@ -306,7 +306,7 @@ class Synthesizer:
         if release.finished:
             return synth
         if rows is not None:
-            settings = replace(settings, rows=whole("rows", rows, 1, MOST_SEED))
+            settings = replace(settings, rows=(rows := whole("rows", rows, 1, MOST_SEED)))
         with shown(progress) as report:
             runner = Runner(settings, release.workload, threads, report)
 
@@ -337,7 +337,7 @@ class Synthesizer:
             with release.locked():
                 if rows is not None:
                     runner.check()
-                    release.change_rows(settings.rows)
+                    release.change_rows(rows)
                 ReleaseRun(release, runner).run(exact, Path(ledger).absolute() if ledger else None)
         return synth
 
@@ -346,9 +346,9 @@ class Synthesizer:
     ) -> Any:
         """Rows of the synthetic table, as the type of frame that was fitted.
 
-        All rows by default. Fewer are drawn from them without replacement. For more, the whole
-        table is taken as often as it goes in, and the rest is drawn: no row is new. Types,
-        categories and the order of columns come from the schema.
+        All rows by default. Fewer are drawn from them without replacement. For more, all of them
+        come first, and then new rows with the same answers. Types, categories and the order of
+        columns come from the schema.
 
         Args:
             n: The number of rows.

@@ -1,15 +1,18 @@
 """Progress: one protocol for reporting progress, and a bar in terminals and notebooks.
 
 Long computations call ``progress(what, done, total)`` now and then, with the part of the work, the
-amount of it that is done, and the total amount, where it is known. What happens deep below, where
-no ``progress`` is given, is announced to whoever listens.
+amount of it that is done, and the total amount, where it is known. That kernels are compiled, deep
+below, where no ``progress`` is given, is announced to whoever listens. Where nobody said what to do
+with progress, a bar says that much, and nothing else.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
+import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console
@@ -23,6 +26,11 @@ if TYPE_CHECKING:
 
 # The shortest time between two changes of a notebook's display.
 NOTEBOOK_SECONDS = 0.2
+# What is announced. A first run on a machine would otherwise look like a standstill.
+COMPILING = "compiling, once on this machine"
+# Where neither a terminal nor a notebook shows a bar.
+LINE = "private-gsd: compiling kernels, once on this machine; this takes up to half a minute"
+LOGGER = logging.getLogger("private_gsd")
 
 
 class Progress(Protocol):
@@ -43,17 +51,27 @@ def ignore(what: str, done: float, total: float | None, /) -> None:
 
 
 @contextmanager
-def shown(progress: bool | Progress | None) -> Iterator[Progress]:
-    """The function to report progress to: the one that was given, a bar for True, or ``ignore``.
+def shown(progress: bool | Progress | None = None) -> Iterator[Progress]:
+    """The function to report progress to: the one that was given, or a bar for True.
+
+    By default, a bar that is drawn only while kernels are compiled, unless somebody listens.
 
     Args:
-        progress: True for a bar in terminals and notebooks, a function, or False or None.
+        progress: True for a bar in terminals and notebooks, a function, False for nothing at all,
+            or None (or ``ignore``) where nothing was said.
     """
     if progress is True:
-        with notebook_bars() if in_notebook() else terminal_bars() as bars, listening(bars):
+        with bars_here() as bars, listening(bars):
             yield bars
-    elif progress is None or progress is False:
-        yield ignore
+    elif progress is False:
+        with listening(ignore):
+            yield ignore
+    elif progress is None or progress is ignore:
+        if _LISTENERS:
+            yield ignore
+        else:
+            with compiling_bar() as bar, listening(bar):
+                yield bar
     elif callable(progress):
         with listening(progress):
             yield progress
@@ -83,6 +101,52 @@ def announce(what: str, done: float, total: float | None) -> None:
     """Report to the newest listener, if there is one."""
     for newest in _LISTENERS[-1:]:
         newest(what, done, total)
+
+
+@contextmanager
+def compiling_bar() -> Iterator[Progress]:
+    """A bar that begins when compiling is reported, and ends when anything else is.
+
+    Where no bar can be seen, one line is logged, as a warning, which Python prints on standard
+    error unless a program sets up logging in another way.
+    """
+    lock = threading.Lock()  # kernels are compiled on many threads
+    drawn = ExitStack()
+    bar: Progress | None = None
+    said = ended = False
+
+    def close() -> None:
+        nonlocal bar
+        bar = None
+        drawn.close()
+
+    def report(what: str, done: float, total: float | None, /) -> None:
+        nonlocal bar, said
+        with lock:
+            if what != COMPILING:
+                close()
+            elif in_notebook() or Console(stderr=True).is_terminal:
+                if bar is None and not ended:
+                    bar = drawn.enter_context(bars_here())
+                if bar is not None:
+                    bar(what, done, total)
+            elif not said:
+                said = True
+                LOGGER.warning(LINE)
+
+    try:
+        yield report
+    finally:
+        with lock:
+            ended = True
+            close()
+
+
+@contextmanager
+def bars_here() -> Iterator[Progress]:
+    """A line of HTML in notebooks, and lines in terminals."""
+    with notebook_bars() if in_notebook() else terminal_bars() as bars:
+        yield bars
 
 
 @contextmanager

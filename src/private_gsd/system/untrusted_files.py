@@ -20,6 +20,7 @@ import numpy as np
 from private_gsd.system.file_systems import open_to_read
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -30,6 +31,8 @@ MAX_DOCUMENT = 2**28
 MAX_ARRAYS = 2**32 - 1
 # JSON allows whole numbers of any length; those of our documents fit into 64 bits.
 MAX_DIGITS = 40
+# Versions of Python differ in how deep they parse JSON: some of them deeper than they can write it.
+MAX_DEPTH = 100
 # Enough for the names of about ten thousand arrays.
 MAX_DIRECTORY = 2**20
 
@@ -55,9 +58,22 @@ def parse_json(content: bytes | str) -> Any:
     """A JSON document."""
     try:
         text = content if isinstance(content, str) else content.decode()
-        return json.loads(text, parse_int=_whole)
+        document = json.loads(text, parse_int=_whole)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    level, depth = [document], 0
+    while level := [each for part in level for each in _parts(part)]:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise ValueError("nested too deeply")
+    return document
+
+
+def _parts(document: Any) -> Iterable[Any]:
+    """What a list or an object contains."""
+    if isinstance(document, dict):
+        return document.values()
+    return document if isinstance(document, list) else ()
 
 
 def to_json(document: Any) -> bytes:

@@ -13,6 +13,8 @@ import numpy as np
 from private_gsd.schema import Date, Datetime, Discrete, Numeric, Real
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from private_gsd.schema import Column
 
 
@@ -40,14 +42,24 @@ def is_value(column: Discrete, code: int) -> str:
     """The condition that a column has the value of a code; the code after the last means null."""
     if code >= len(column.values):
         return is_null(column)
+    return f"{name_of(column)} = {_category(column, code)}"
+
+
+def is_among(column: Discrete, codes: Sequence[int]) -> str:
+    """The condition that a column has one of the values of some codes."""
+    if len(codes) == 1:
+        return is_value(column, codes[0])
+    return f"{name_of(column)} IN ({', '.join(_category(column, code) for code in codes)})"
+
+
+def _category(column: Discrete, code: int) -> str:
+    """A category as a literal."""
     value = column.values[code]
     if isinstance(value, bool):
-        literal = str(value).upper()
-    elif isinstance(value, int):
-        literal = str(value)
-    else:
-        literal = "'" + value.replace("'", "''") + "'"
-    return f"{name_of(column)} = {literal}"
+        return str(value).upper()
+    if isinstance(value, int):
+        return str(value)
+    return "'" + value.replace("'", "''") + "'"
 
 
 def is_null(column: Column) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 from private_gsd.errors import SchemaError, WorkloadError, expect_type
 from private_gsd.schema import Date, Datetime, Discrete, Numeric, Real
 from private_gsd.workloads.checks import require_sound
-from private_gsd.workloads.conditions import is_between, is_null, is_value
+from private_gsd.workloads.conditions import is_among, is_between, is_null
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,6 +35,7 @@ class Feature:
     Attributes:
         position: The column's position in the schema.
         segments: The cell of each category, or of each segment between ``breaks``; -1 for none.
+            Several categories may share a cell; cells are numbered by their first category.
         breaks: The cut points of a numeric column, inside its bounds. A segment is half-open,
             [a, b), except the last, which includes the upper bound.
         nullable: Whether a null has a cell of its own, the last.
@@ -44,6 +45,19 @@ class Feature:
     segments: tuple[int, ...]
     breaks: tuple[float, ...] = ()
     nullable: bool = False
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Features are looked up again and again, and may have thousands of segments."""
+        return hash((self.position, self.segments, self.breaks, self.nullable))
+
+    @property
+    def joins_categories(self) -> bool:
+        """Whether several categories share a cell."""
+        return not self.breaks and self.size - self.nullable < len(self.segments)
 
     @cached_property
     def size(self) -> int:
@@ -76,11 +90,13 @@ class Feature:
         require_sound(segments and all(type(each) is int for each in segments), "segments")
         cells = sorted({each for each in segments if each >= 0})
         require_sound(cells == list(range(len(cells))) and len(cells) > 0, "cells")
-        require_sound(min(segments) >= -1 and segments == _in_order(segments), "segments")
+        require_sound(min(segments) >= -1, "segments")
         if isinstance(column, Discrete):
-            all_values = list(range(len(column.values)))
-            require_sound(not breaks and segments == all_values, "categories")
+            every = len(segments) == len(column.values) and min(segments) >= 0
+            require_sound(not breaks and every, "categories")
+            require_sound(list(dict.fromkeys(segments)) == cells, "segments")
         else:
+            require_sound(segments == _in_order(segments), "segments")
             require_sound(len(segments) == len(breaks) + 1, "breaks")
             ordered = all(low < high for low, high in itertools.pairwise(breaks))
             require_sound(ordered and all(math.isfinite(cut) for cut in breaks), "breaks")
@@ -92,7 +108,7 @@ class Feature:
         if self.nullable and cell == self.size - 1:
             return is_null(column)
         if isinstance(column, Discrete):
-            return is_value(column, cell)
+            return is_among(column, [code for code, own in enumerate(self.segments) if own == cell])
         segment = self.segments.index(cell)
         edges = (-math.inf, *self.breaks, math.inf)
         return is_between(expect_type(Numeric, column), edges[segment], edges[segment + 1])
@@ -123,6 +139,18 @@ def discrete_feature(schema: Schema, position: int) -> Feature:
     """The one feature of a discrete column."""
     column = expect_type(Discrete, schema.columns[position])
     return Feature(position, tuple(range(len(column.values))), nullable=column.nullable)
+
+
+def joined_feature(feature: Feature, cells: Sequence[int]) -> Feature:
+    """A discrete column's feature, whose cells are joined to larger ones.
+
+    Args:
+        feature: The feature with a cell for each category.
+        cells: For each category, the number of its larger cell, in any order.
+    """
+    number: dict[int, int] = {}
+    segments = tuple(number.setdefault(each, len(number)) for each in cells)
+    return Feature(feature.position, segments, nullable=feature.nullable)
 
 
 def tree_features(schema: Schema, position: int, depth: int) -> tuple[Feature, ...]:

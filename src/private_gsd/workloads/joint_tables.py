@@ -30,27 +30,47 @@ if TYPE_CHECKING:
 # The largest size of a table that counts several sets of columns.
 JOINT_CELLS = 4096
 COVER_TRIES = 4_000_000
+# Of more sets than this, each gets a table of its own: looking for larger ones takes longer.
+COVER_SETS = 8192
 
 
 @dataclass(frozen=True)
 class View:
-    """A column, cut at the breaks of one group's features into atoms; null is the last atom."""
+    """A column, cut at the breaks of one group's features into atoms; null is the last atom.
+
+    Attributes:
+        position: The position of the column.
+        breaks: The cut points of a numeric column.
+        cells: For each category the atom, where the group has one feature of a discrete column,
+            and that joins categories; else each category is an atom.
+    """
 
     position: int
     breaks: tuple[float, ...]
+    cells: tuple[int, ...] = ()
 
 
 def views_of(group: Marginal) -> tuple[View, ...]:
     """The view that a group has of each of its columns."""
     return tuple(
-        View(position, tuple(sorted({cut for f in set(features) for cut in f.breaks})))
+        _view_of(position, set(features))
         for position, features in zip(group.positions, zip(*group.tables, strict=True), strict=True)
     )
 
 
+def _view_of(position: int, features: set[Feature]) -> View:
+    if len(features) == 1:
+        [only] = features
+        return View(position, only.breaks, only.segments if only.joins_categories else ())
+    return View(position, tuple(sorted({cut for f in features for cut in f.breaks})))
+
+
 def atoms_of(column: Column, view: View) -> int:
     """The number of atoms of a column, null included."""
-    cut = len(column.values) if isinstance(column, Discrete) else len(view.breaks) + 1
+    if isinstance(column, Discrete):
+        cut = max(view.cells) + 1 if view.cells else len(column.values)
+    else:
+        cut = len(view.breaks) + 1
     return cut + column.nullable
 
 
@@ -62,7 +82,7 @@ class JointTables:
     """
 
     def __init__(self, schema: Schema, groups: Sequence[Marginal]) -> None:
-        cuts = [views_of(group) for group in groups]
+        cuts = [group.views for group in groups]
         self._views = list(dict.fromkeys(view for each in cuts for view in each))
         place = {view: number for number, view in enumerate(self._views)}
         self._columns = [schema.columns[view.position] for view in self._views]
@@ -91,7 +111,11 @@ class JointTables:
         for number, view in enumerate(self._views):
             values = np.ascontiguousarray(matrix[:, view.position])
             null = self._atoms[number] - 1
-            if isinstance(self._columns[number], Discrete):
+            if view.cells:
+                codes = np.empty(len(matrix), dtype=np.uint32)
+                bin_codes(values, len(view.cells), codes)
+                atoms[number] = np.array([*view.cells, null], dtype=self._dtype)[codes]
+            elif isinstance(self._columns[number], Discrete):
                 bin_codes(values, null, atoms[number])
             else:
                 bin_numbers(values, self._breaks[number], null, atoms[number])
@@ -127,6 +151,8 @@ class JointTables:
         self, table: NDArray[np.int64], axis: int, column: int, feature: Feature
     ) -> NDArray[np.int64]:
         """Sum the atoms of one axis to the cells of a feature."""
+        if self._views[column].cells:
+            return table
         cells = feature.cells_of_atoms(self._breaks[column])
         if len(cells) == feature.size and (cells == np.arange(feature.size)).all():
             return table
@@ -144,7 +170,7 @@ def cover(
     The choice is greedy: start with a set that is not covered yet, and as long as the table stays
     small, add the column that covers the most further sets relative to its size. After
     ``COVER_TRIES`` tries (a few seconds), each remaining set gets a table of its own, which is
-    correct but slower.
+    correct but slower; so does each of more than ``COVER_SETS`` sets.
 
     Args:
         sets: The column sets.
@@ -157,7 +183,7 @@ def cover(
     left = {frozenset(each) for each in sets}
     sizes = sorted({len(each) for each in left})
     columns = sorted({column for each in left for column in each})
-    tries = COVER_TRIES
+    tries = COVER_TRIES if len(left) <= COVER_SETS else 0
     joints: list[tuple[int, ...]] = []
     found: dict[frozenset[int], int] = {}
     for begin in sets:

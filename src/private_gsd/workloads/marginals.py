@@ -13,7 +13,7 @@ from private_gsd.errors import WorkloadError
 from private_gsd.workloads.checks import require_sound
 from private_gsd.workloads.family import Family
 from private_gsd.workloads.features import Feature
-from private_gsd.workloads.joint_tables import JointTables, atoms_of, views_of
+from private_gsd.workloads.joint_tables import JointTables, View, atoms_of, views_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -40,6 +40,11 @@ class Marginal:
         return tuple(feature.position for feature in self.tables[0])
 
     @cached_property
+    def views(self) -> tuple[View, ...]:
+        """The view that the marginal has of each of its columns."""
+        return views_of(self)
+
+    @cached_property
     def size(self) -> int:
         """The number of cells in all tables."""
         return sum(math.prod(feature.size for feature in table) for table in self.tables)
@@ -59,7 +64,7 @@ class Marginals(Family):
     def __init__(self, schema: Schema, marginals: Iterable[Marginal]) -> None:
         self.schema = schema
         self.marginals = tuple(marginals)
-        finest = {views_of(marginal) for marginal in self.marginals}
+        finest = {marginal.views for marginal in self.marginals}
         cells = sum(
             math.prod(atoms_of(schema.columns[view.position], view) for view in each)
             for each in finest

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from private_gsd import Integer, Schema, Synthesizer, exact_counts, open_source
 from private_gsd.counting import on_spark
 from private_gsd.data.encoding import Encoder
-from private_gsd.errors import DataError, SourceError
-from private_gsd.workloads import tree_marginals
+from private_gsd.errors import CONFIDENTIAL, DataError, SourceError
+from private_gsd.workloads import functions, tree_marginals
 from tests.data.sources.test_contract import SCHEMA, TABLE, WORKLOAD
 
 pytestmark = [
@@ -120,6 +120,53 @@ def test_a_spark_frame_that_fails(spark: Any) -> None:
     )
     with pytest.raises(SourceError, match="the Spark DataFrame cannot be read"):
         exact_counts(tree_marginals(SCHEMA.select(["age"]), k=1), frame)
+
+
+def test_what_spark_lacks_is_named(spark: Any) -> None:
+    """Of other errors in tasks the message is not repeated, as it may quote a value."""
+
+    def missing(batches: Any) -> Any:
+        import nowhere  # type: ignore[import-not-found]
+
+        yield from nowhere.read(batches)
+
+    def failing(batches: Any) -> Any:
+        for batch in batches:
+            if len(batch):
+                raise ValueError(f"{batch['age'][0]} is not an age")
+            yield batch
+
+    frame = spark.createDataFrame(TABLE.select(["age"])).coalesce(1)
+    workload = tree_marginals(SCHEMA.select(["age"]), k=1)
+    for step, reason in (
+        (
+            missing,
+            "ModuleNotFoundError in a task: executors have no nowhere, and need private-gsd and "
+            "its dependencies",
+        ),
+        (failing, "ValueError in a task"),
+    ):
+        with pytest.raises(SourceError) as caught:
+            exact_counts(workload, frame.mapInArrow(step, frame.schema))
+        first, last = str(caught.value).splitlines()
+        assert first == f"the Spark DataFrame cannot be read: {reason}"
+        assert last == CONFIDENTIAL
+
+
+def test_functions_of_no_module_are_counted_on_spark(spark: Any) -> None:
+    workload = functions(SCHEMA, {"old": lambda rows: rows["age"] > 60})
+    found = exact_counts(workload, spark.createDataFrame(TABLE))
+    np.testing.assert_array_equal(found.counts, exact_counts(workload, TABLE).counts)
+
+
+def test_a_timeout_of_spark_that_makes_no_sense(spark: Any) -> None:
+    frame = spark.createDataFrame(TABLE)
+    spark.conf.set("spark.privateGsd.taskTimeout", "soon")
+    try:
+        with pytest.raises(SourceError, match=r"taskTimeout must be a number of seconds"):
+            exact_counts(WORKLOAD, frame)
+    finally:
+        spark.conf.unset("spark.privateGsd.taskTimeout")
 
 
 def test_a_spark_frame_is_not_brought_here(spark: Any) -> None:

@@ -75,8 +75,8 @@ def test_tables_are_larger_where_there_is_less_noise(monkeypatch: pytest.MonkeyP
     rows: list[int] = []
 
     class Counted(GibbsSampler):
-        def run(self, watch: Watch, threads: int) -> None:
-            super().run(watch, threads)
+        def run(self, samples: int, watch: Watch, threads: int) -> None:
+            super().run(samples, watch, threads)
             rows.extend(len(state.values) for state in self.states)
 
     monkeypatch.setattr(denoise, "GibbsSampler", Counted)

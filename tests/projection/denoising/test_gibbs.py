@@ -16,6 +16,6 @@ def test_columns_without_queries_stay_uniform() -> None:
     workload = Workload(schema, workloads.categorical_marginals(schema, 1).select([0]).families)
     measured = noisy(workload, np.zeros((100, 2)), 0.05)
     sampler = GibbsSampler(measured, 2000, 0, np.array([True, False]))
-    sampler.run(watch(), 1)
+    sampler.run(10, watch(), 1)
     shares = np.bincount(sampler.states[0].atoms[:, 1], minlength=4) / 2000
     assert np.abs(shares - 0.25).max() < 0.06

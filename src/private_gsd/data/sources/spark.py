@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from private_gsd.data.sources.restoring import to_arrow
 from private_gsd.data.sources.source_table import SourceTable, first_line
+from private_gsd.data.sources.spark_tasks import TIMEOUT, TaskWatch
 from private_gsd.errors import SourceError, UnreadableError, require
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class SparkFrame(SourceTable):
     @property
     def arrow_schema(self) -> pa.Schema:
         """The names of all columns; their types are known after the values are read."""
-        return pa.schema([(name, pa.null()) for name in self.frame.columns])
+        with self.readable():
+            return pa.schema([(name, pa.null()) for name in self.frame.columns])
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """Refused: a Spark frame is counted on the cluster, and not read here."""
@@ -64,24 +66,40 @@ class SparkFrame(SourceTable):
 
     @contextmanager
     def readable(self) -> Iterator[None]:
-        """Turn Spark's errors into an ``UnreadableError`` with one line."""
+        """Watch the jobs of a block, and turn errors into an ``UnreadableError`` of one line."""
         errors = require("pyspark.errors", what="Reading from Spark", extra="spark")
         java = require("py4j.protocol", what="Reading from Spark", extra="spark")
+        watch = None
         try:
-            yield
-        except errors.PythonException as error:
-            # The exception's name alone, since its message may quote a value.
-            lines = [
-                line for line in str(error).splitlines() if re.match(r"[\w.]+(Error|Exc)", line)
-            ]
-            reason = lines[-1].partition(":")[0] if lines else "an error"
-            raise UnreadableError(f"{self.name} cannot be read: {reason} in a task") from None
-        except errors.PySparkException as error:
-            raise UnreadableError(f"{self.name} cannot be read: {first_line(error)}") from None
-        except java.Py4JError:
-            raise UnreadableError(
-                f"{self.name} cannot be read: a task failed; Spark's log says why"
-            ) from None
+            watch = TaskWatch(self.frame.sparkSession)
+            with watch.watching():
+                yield
+        except (errors.PySparkException, java.Py4JError, ConnectionError) as error:
+            if watch is not None and watch.cancelled:
+                reason = (
+                    f"its tasks waited for {watch.seconds:g} seconds, and none ran; see that Spark "
+                    "has workers with enough cores and memory for an executor, and try again "
+                    f"({TIMEOUT} sets another number of seconds)"
+                )
+            elif isinstance(error, errors.PythonException):
+                reason = _in_a_task(str(error))
+            elif isinstance(error, errors.PySparkException):
+                reason = first_line(error)
+            elif isinstance(error, java.Py4JJavaError):
+                reason = "a task failed, or lost its executor, too often; Spark's log says why"
+            else:
+                reason = "the session of Spark has ended; begin another, and try again"
+            raise UnreadableError(f"{self.name} cannot be read: {reason}") from None
+
+
+def _in_a_task(message: str) -> str:
+    """What an error in a Python of an executor was; but for modules, its text may quote a value."""
+    names = re.findall(r"^([\w.]+(?:Error|Exc)\w*)(?::|$)", message, re.MULTILINE)
+    reason = f"{names[-1] if names else 'an error'} in a task"
+    missing = re.search(r"^ModuleNotFoundError: No module named '([\w.]+)'$", message, re.MULTILINE)
+    if missing is None:
+        return reason
+    return f"{reason}: executors have no {missing[1]}, and need private-gsd and its dependencies"
 
 
 def zone_of(name: str) -> str:

@@ -91,7 +91,7 @@ def histogram(
     body += thin
     if null and max(each.values[-1] for each in series) > top:
         body.append(f'<path class="gap" d="M{WIDTH - 28} 30l26 -8"/>')
-    heights = np.max([each.values[bins : bins + len(spikes)] for each in series], axis=0)
+    heights = np.array([each.values[bins : bins + len(spikes)] for each in series]).max(axis=0)
     for i in _apart(middles, heights, SPIKE_LABEL):
         words = labels[bins + i].removeprefix("exactly ")
         body.append(_spike_label(middles[i], float(y(heights[i])) - 3, words, left))

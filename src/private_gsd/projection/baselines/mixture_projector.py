@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from private_gsd.projection.baselines.mixtures import fit_mixture
 from private_gsd.projection.baselines.optional import gradients
@@ -38,6 +38,8 @@ class MixtureProjector(Projector):
     batch: int = 5000
     iterations: int = 1000
     learning_rate: float = 0.03
+
+    from_model: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_settings(self)

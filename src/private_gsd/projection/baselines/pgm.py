@@ -17,7 +17,7 @@ import math
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -86,6 +86,8 @@ class PGM(Projector):
 
     iterations: int = 250
     cells: int = 10 * 2**20
+
+    from_model: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_settings(self)

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from private_gsd.projection.denoising.chow_liu import empty_chow_liu_forest
 from private_gsd.projection.denoising.gibbs import GibbsSampler
 from private_gsd.projection.denoising.latent_classes import LatentClasses
 from private_gsd.projection.denoising.lower_orders import (
@@ -33,7 +34,6 @@ from private_gsd.projection.denoising.lower_orders import (
     has_marginals,
     largest_order,
     marginals_alone,
-    product,
     queries_of_marginals,
     split,
     summed_to,
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from private_gsd.kernels.gibbs import ChowLiuForest
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.projection.genetic.config import GeneticSearch
     from private_gsd.projection.watch import Watch
@@ -62,6 +61,9 @@ if TYPE_CHECKING:
 LOWER_ORDER_STRENGTH = 20.0
 # Number of Chow–Liu forests that are learned, one after the other.
 CHOW_LIU_ROUNDS = 2
+# Number of tables that each chain samples to learn from, and for the answers.
+SAMPLES = 5
+LAST_SAMPLES = 10
 # Weight of the latent classes in the mean of both estimates of pairs.
 LATENT_CLASS_WEIGHT = 0.4
 # Rows of a sampled table = this / (smallest noise scale as a fraction of records); twice as many
@@ -100,7 +102,7 @@ class Denoising:
         scales = self._measured.scales[groups] if groups else self._measured.scales
         self._least = float(scales.min()) / measured.n_records
         self._sampler: GibbsSampler | None = None
-        self._chow_liu_forest: ChowLiuForest | None = None
+        self._chow_liu_forest = empty_chow_liu_forest(len(measured.workload.schema))
 
     @classmethod
     def of(
@@ -131,32 +133,32 @@ class Denoising:
         measured, tables = self._measured, self._tables
         order = largest_order(tables)
         if order < 2:
-            return self._with_answers(self._sample(weakened(measured, PRIOR_STRENGTH)).means)
+            alone = weakened(measured, PRIOR_STRENGTH)
+            return self._with_answers(self._sample(alone, LAST_SAMPLES).means)
         pairs = measured if order == 2 else summed_to(measured, tables, 2, measured.shares)
         pair_tables = tables if order == 2 else complete_tables(pairs.workload)
         # Tables that fit all pairs give better single columns than the sums of the pairs do.
-        means = self._sample(weakened(pairs, PRIOR_STRENGTH)).means
+        sampler = self._sample(weakened(pairs, PRIOR_STRENGTH), SAMPLES)
+        means, of_columns = sampler.means, sampler.column_shares()
         columns = summed_to(pairs, pair_tables, 1, means)
         shares = {
             table.features[0]: table.of(columns.shares)
             for table in complete_tables(columns.workload)
         }
-        prior_means = [product([shares[f] for f in table.features]) for table in pair_tables]
         lower = weakened(columns, LOWER_ORDER_STRENGTH)
-        sampler = self._sample(with_component_scales(pairs, pair_tables, prior_means, 2) + lower)
-        for _ in range(CHOW_LIU_ROUNDS):
-            self._chow_liu_forest = sampler.chow_liu_forest()
-            if not self._chow_liu_forest.neighbours.size:
-                break
-            prior_means = split(pair_tables, self._sample(columns).answers(pairs.workload))
+        for number in range(1 + CHOW_LIU_ROUNDS):
+            if number:
+                self._chow_liu_forest = sampler.chow_liu_forest(pair_tables)
+            prior_means = sampler.tables_along(self._chow_liu_forest, of_columns, pair_tables)
             targets = with_component_scales(pairs, pair_tables, prior_means, 2)
-            sampler = self._sample(targets + lower)
+            last = number == CHOW_LIU_ROUNDS and order == 2
+            sampler = self._sample(targets + lower, LAST_SAMPLES if last else SAMPLES)
         answers = self._with_latent_classes(pairs, pair_tables, shares, sampler.means)
         if order > 2:
             lower = weakened(summed_to(pairs, pair_tables, 2, answers), LOWER_ORDER_STRENGTH)
             prior_means = split(tables, sampler.answers(measured.workload))
             targets = with_component_scales(measured, tables, prior_means, 3)
-            answers = self._sample(targets + lower).means
+            answers = self._sample(targets + lower, LAST_SAMPLES).means
         return self._with_answers(answers[: measured.workload.size])
 
     def values(self, rows: int, rng: np.random.Generator) -> NDArray[np.float64] | None:
@@ -178,8 +180,13 @@ class Denoising:
         chosen[-1] = chosen[-1][rng.permutation(len(newest[0]))[:rest]]
         return np.concatenate(chosen)
 
-    def _sample(self, targets: Measurements) -> GibbsSampler:
-        """Sample tables whose answers are close to the targets, with the current forest."""
+    def _sample(self, targets: Measurements, samples: int) -> GibbsSampler:
+        """Sample tables whose answers are close to the targets, with the current forest.
+
+        Args:
+            targets: The targets.
+            samples: The number of tables that each chain samples.
+        """
         tables = complete_tables(targets.workload)
         learned = np.zeros(len(targets.workload.schema), dtype=np.bool_)
         for table in tables:
@@ -194,7 +201,7 @@ class Denoising:
         )
         with self._watch.compiling():
             self._sampler.prepare()
-        self._sampler.run(self._watch, self._threads)
+        self._sampler.run(samples, self._watch, self._threads)
         return self._sampler
 
     def _with_latent_classes(

@@ -15,12 +15,16 @@ import numpy as np
 
 from private_gsd.kernels.gibbs import gibbs_sweep
 from private_gsd.kernels.streams import permute
-from private_gsd.projection.denoising.chow_liu import chow_liu_forest, empty_chow_liu_forest
+from private_gsd.projection.denoising.chow_liu import (
+    chow_liu_forest,
+    empty_chow_liu_forest,
+    pair_means,
+)
 from private_gsd.projection.objective import Objective
 from private_gsd.workloads.workload import RunningCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.projection.watch import Watch
     from private_gsd.workloads import Workload
+    from private_gsd.workloads.layout import MarginalTable
 
     Shares = NDArray[np.float64]
     Matrix = NDArray[np.float64]
@@ -36,10 +41,12 @@ if TYPE_CHECKING:
 # Number of chains; the number of threads does not change it.
 CHAINS = 2
 # Number of burn-in sweeps, from random tables and from tables of an earlier sampler.
-BURN_IN = 15
-WARM_BURN_IN = 5
-# Number of sweeps of each chain after burn-in; the means are taken over them.
-SAMPLES = 10
+BURN_IN = 8
+WARM_BURN_IN = 3
+# Chains stand still where a sweep changes less than this fraction of the values. Then their burn-in
+# ends, and they end after a number of samples.
+STANDSTILL = 0.01
+LEAST_SAMPLES = 3
 # Pseudo-count of an atom in the distribution of its column.
 PSEUDO_COUNT = 0.5
 # Least number of uniform random rows from which the distributions of atoms are estimated.
@@ -106,10 +113,12 @@ class GibbsSampler:
             objective.workspace(),
         )
 
-    def run(self, watch: Watch, threads: int) -> None:
+    def run(self, samples: int, watch: Watch, threads: int) -> None:
         """Run the chains.
 
         Args:
+            samples: The number of tables that each chain samples after burn-in, one a sweep; the
+                means are taken over them. Chains that stand still end earlier.
             watch: The watch that reports progress.
             threads: The number of threads.
         """
@@ -121,7 +130,7 @@ class GibbsSampler:
         answers = np.zeros(objective.workload.size)
         self.samples = []
 
-        def step(chain: int, generation: int) -> int:
+        def step(chain: int, generation: int) -> tuple[int, int]:
             state, seed = self.states[chain], self._seeds[chain]
             order = np.empty(self._rows, dtype=np.int64)
             permute(seed, generation, ORDERS, order)
@@ -131,20 +140,26 @@ class GibbsSampler:
             found = gibbs_sweep(
                 problem, state, order, *at, self._chow_liu_forest, objective.workspace()
             )
-            return int(found[1])
+            return int(found[0]), int(found[1])
 
         with ThreadPoolExecutor(min(threads, CHAINS)) as pool:
-            for generation in range(burn_in + SAMPLES):
-                edits = list(pool.map(step, range(CHAINS), [generation] * CHAINS))
-                watch.edits += sum(edits)
+            taken, stands_still = 0, False
+            for generation in range(burn_in + samples):
+                found = list(pool.map(step, range(CHAINS), [generation] * CHAINS))
+                watch.edits += sum(edits for _, edits in found)
                 watch.report(0, "denoising")
-                if generation >= burn_in:
+                if generation >= burn_in or stands_still:
+                    taken += 1
                     for state in self.states:
                         answers += state.counts
                         self.samples.append(
                             state._replace(values=state.values.copy(), atoms=state.atoms.copy())
                         )
-        self.means = answers / (SAMPLES * CHAINS * self._rows)
+                moves = sum(moves for moves, _ in found)
+                stands_still = moves < STANDSTILL * CHAINS * self.states[0].values.size
+                if taken == samples or (stands_still and taken >= LEAST_SAMPLES):
+                    break
+        self.means = answers / (taken * CHAINS * self._rows)
 
     def answers(self, workload: Workload) -> Shares:
         """The mean answers to other queries, as shares."""
@@ -153,11 +168,55 @@ class GibbsSampler:
         counts.add(values)
         return np.asarray(counts.finish() / len(values))
 
-    def chow_liu_forest(self) -> ChowLiuForest:
-        """The Chow–Liu forest of the sampled tables."""
+    def column_shares(self) -> list[Shares]:
+        """For each column, the share of each of its atoms in the sampled tables."""
+        atoms = np.concatenate([state.atoms for state in self.samples])
+        return [
+            np.bincount(atoms[:, column], minlength=size) / len(atoms)
+            for column, size in enumerate(np.diff(self._columns.starts))
+        ]
+
+    def tables_along(
+        self,
+        chow_liu: ChowLiuForest,
+        shares: Sequence[Shares],
+        tables: Sequence[MarginalTable],
+    ) -> list[Shares]:
+        """Tables of rows that follow a Chow–Liu forest.
+
+        Args:
+            chow_liu: The forest.
+            shares: For each column, the share of each of its atoms.
+            tables: Tables of one or two columns.
+        """
+        ends = self._columns.cut_starts
+        cuts = [self._columns.cuts[ends[c] : ends[c + 1]] for c in range(len(shares))]
+        places = [tuple(feature.position for feature in table.features) for table in tables]
+        pairs = pair_means(
+            chow_liu, shares, {(each[0], each[1]) for each in places if len(each) > 1}
+        )
+        found = []
+        for place, table in zip(places, tables, strict=True):
+            made = shares[place[0]] if len(place) == 1 else pairs[place[0], place[1]]
+            for axis, feature in enumerate(table.features):
+                cells = feature.cells_of_atoms(cuts[feature.position])
+                made = np.moveaxis(
+                    _summed(np.moveaxis(made, axis, 0), cells, feature.size), 0, axis
+                )
+            found.append(made)
+        return found
+
+    def chow_liu_forest(self, tables: Iterable[MarginalTable]) -> ChowLiuForest:
+        """The Chow–Liu forest of the sampled tables.
+
+        Args:
+            tables: The tables whose pairs of columns may be joined.
+        """
+        places = [[feature.position for feature in table.features] for table in tables]
+        pairs = {(each[0], each[1]) for each in places if len(each) == 2}
         atoms = np.concatenate([state.atoms for state in self.samples])
         sizes = np.diff(self._columns.starts)
-        return chow_liu_forest(atoms, sizes, np.flatnonzero(self._learned).tolist())
+        return chow_liu_forest(atoms, sizes, pairs)
 
     def _base_scores(self, state: State, uniform: Shares) -> Shares:
         """The log-probabilities of the atoms in the table itself, times the temperature."""
@@ -179,3 +238,12 @@ class GibbsSampler:
                 for column, size in enumerate(np.diff(self._columns.starts))
             ]
         )
+
+
+def _summed(table: Shares, cells: NDArray[np.int64], size: int) -> Shares:
+    """The rows of a table, summed to cells."""
+    if np.array_equal(cells, np.arange(size)):
+        return table
+    found = np.zeros((size, *table.shape[1:]))
+    np.add.at(found, cells, table)
+    return found

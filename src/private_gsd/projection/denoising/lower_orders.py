@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from dataclasses import replace
@@ -112,11 +111,6 @@ def summed_to(
         measured.private,
         measured.neighbours,
     )
-
-
-def product(columns: Sequence[Shares]) -> Shares:
-    """The table of independent columns."""
-    return functools.reduce(np.multiply.outer, columns)
 
 
 def _sums(

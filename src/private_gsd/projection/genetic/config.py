@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.measurements.measurements import Measurements
+    from private_gsd.workloads import Workload
 
 Algorithm = Literal["fast", "paper"]
 # The number of rows where neither the settings nor the caller give one.
@@ -81,6 +82,10 @@ class GeneticSearch(Projector):
     def name(self) -> str:
         """The name in the registry."""
         return "gsd"
+
+    def takes_new_rows(self, workload: Workload) -> bool:
+        """Whether a large table is a smaller one with new rows; Algorithm 1 fits all rows."""
+        return self.algorithm == "fast" and super().takes_new_rows(workload)
 
     def prepare(self, measurements: Measurements, *, rows: int) -> None:
         """Compile the kernels, or load them from the cache."""

@@ -21,7 +21,7 @@ from private_gsd.projection.objective import Objective
 from private_gsd.projection.watch import Reason, SearchState, Stopped, Watch
 from private_gsd.schema import Real
 from private_gsd.system.operating_system import cores
-from private_gsd.system.progress import Progress, ignore, listening
+from private_gsd.system.progress import Progress, ignore
 from private_gsd.workloads.checks import whole
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def evolve(
     if config.denoise and config.algorithm == "fast":
         denoising = Denoising.of(measurements, config, rows, seed, threads, watch)
     reason: Reason
-    with watch.listening(), listening(progress):
+    with watch.listening(), watch.reporting():
         try:
             if denoising is not None:
                 fitted = denoising.run()
