@@ -87,8 +87,7 @@ class Checkout:
     def run(self, command: str, folder: str = ".") -> Taken:
         """Run a command within the clone, whose own programs are found first."""
         path = f"{self.folder / '.venv/bin'}{os.pathsep}{os.environ['PATH']}"
-        # Kernels that other checkouts have saved would be loaded; a make that started this one would
-        # hand its options down.
+        # Other checkouts' kernels would be loaded; a make that runs this would hand options down.
         own = {key: value for key, value in os.environ.items() if key not in INHERITED}
         return timed(shlex.split(command), self.folder / folder, {**own, "PATH": path})
 
