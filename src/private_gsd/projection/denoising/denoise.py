@@ -27,9 +27,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from private_gsd.projection.denoising.chow_liu import empty_chow_liu_forest
+from private_gsd.projection.denoising.compromises import blended, limited
 from private_gsd.projection.denoising.gibbs import GibbsSampler
 from private_gsd.projection.denoising.latent_classes import LatentClasses
 from private_gsd.projection.denoising.lower_orders import (
+    cell_variance,
     complete_tables,
     has_marginals,
     largest_order,
@@ -64,8 +66,8 @@ CHOW_LIU_ROUNDS = 2
 # Number of tables that each chain samples to learn from, and for the answers.
 SAMPLES = 5
 LAST_SAMPLES = 10
-# Weight of the latent classes in the mean of both estimates of pairs.
-LATENT_CLASS_WEIGHT = 0.4
+# Weight of the latent classes in the mean of both estimates of pairs, where these are near.
+LATENT_CLASS_WEIGHT = 0.45
 # Rows of a sampled table = this / (smallest noise scale as a fraction of records); twice as many
 # for triples.
 ROWS_PER_SCALE = 8
@@ -211,15 +213,19 @@ class Denoising:
         columns: Mapping[Feature, Shares],
         answers: Shares,
     ) -> Shares:
-        """The weighted mean of answers and the estimates of the pairs by latent classes."""
+        """Compromises between answers, estimates of pairs by latent classes, and noisy answers."""
         pairs = [table for table in tables if len(table.features) == 2]
-        if not LatentClasses.few_enough(pairs):
-            return answers
-        fitted = LatentClasses(measured, pairs, columns).answers(self._seed, self._watch)
+        others: Sequence[Shares] = [table.of(answers) for table in pairs]
+        if LatentClasses.few_enough(pairs):
+            fitted = LatentClasses(measured, pairs, columns).answers(self._seed, self._watch)
+            others = posterior_means(measured, pairs, fitted)
         answers = answers.copy()
-        for table, other in zip(pairs, posterior_means(measured, pairs, fitted), strict=True):
-            mine = table.of(answers)
-            mine += LATENT_CLASS_WEIGHT * (other - mine)
+        for table, other in zip(pairs, others, strict=True):
+            mine, noisy = table.of(answers), table.of(measured.shares)
+            variance = cell_variance(measured, table)
+            both = blended(noisy, mine, other, LATENT_CLASS_WEIGHT, variance)
+            first, second = (columns[feature] for feature in table.features)
+            mine[...] = limited(noisy, both, first, second, variance)
         return answers
 
     def _with_answers(self, answers: Shares) -> Measurements:
