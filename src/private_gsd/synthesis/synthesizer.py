@@ -71,6 +71,9 @@ class Synthesizer:
             external measurements.
         random_state: The seed of the projection; privacy does not depend on it.
         threads: The number of threads; all cores by default.
+        for_models: The column that models trained on the table will predict. Its marginals with
+            other columns then get half of the budget of all others, and denoising shrinks its
+            dependence on them less.
 
     Attributes:
         release_: The release that ``fit`` made.
@@ -91,6 +94,7 @@ class Synthesizer:
         knowledge: Knowledge | None = None,
         random_state: int = 0,
         threads: int | None = None,
+        for_models: str | None = None,
     ) -> None:
         self.schema = schema
         self.budget = budget
@@ -102,6 +106,7 @@ class Synthesizer:
         self.knowledge = knowledge
         self.random_state = random_state
         self.threads = threads
+        self.for_models = for_models
         self._source: Source | None = None
         self._parameters()
 

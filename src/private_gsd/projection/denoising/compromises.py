@@ -23,9 +23,7 @@ LEAST_ROOM = 2.0
 MOST_LOG_ODDS = 50.0
 
 
-def blended(
-    noisy: Shares, first: Shares, second: Shares, weight: float, variance: float
-) -> Shares:
+def blended(noisy: Shares, first: Shares, second: Shares, weight: float, variance: float) -> Shares:
     """The mean of two estimates of each cell, each with its posterior probability.
 
     Where they differ by less than the noise, the probabilities are the prior ones.

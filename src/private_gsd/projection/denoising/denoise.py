@@ -61,6 +61,8 @@ if TYPE_CHECKING:
 
 # Prior strength, in rows, against the estimates of lower orders.
 LOWER_ORDER_STRENGTH = 20.0
+# The same, of triples against the estimates of their pairs.
+PAIRS_STRENGTH = 20.0
 # Number of Chow–Liu forests that are learned, one after the other.
 CHOW_LIU_ROUNDS = 2
 # Number of tables that each chain samples to learn from, and for the answers.
@@ -89,9 +91,18 @@ class Denoising:
         seed: The seed of the search.
         threads: The number of threads.
         watch: The watch that reports progress.
+        for_models: The position of the column that models will predict; None for none.
     """
 
-    def __init__(self, measured: Measurements, seed: int, threads: int, watch: Watch) -> None:
+    def __init__(
+        self,
+        measured: Measurements,
+        seed: int,
+        threads: int,
+        watch: Watch,
+        for_models: int | None = None,
+    ) -> None:
+        self._for_models = for_models
         self._all = measured
         self._measured = marginals_alone(measured)
         self._seed = seed
@@ -121,7 +132,9 @@ class Denoising:
             return None
         if median_noise(marginals_alone(measured)) * min(rows, ROWS[1]) < 1:
             return None
-        return cls(measured, seed, threads, watch)
+        names = measured.workload.schema.names
+        column = None if config.for_models is None else names.index(config.for_models)
+        return cls(measured, seed, threads, watch, column)
 
     @staticmethod
     def prepare(measured: Measurements) -> None:
@@ -152,14 +165,14 @@ class Denoising:
             if number:
                 self._chow_liu_forest = sampler.chow_liu_forest(pair_tables)
             prior_means = sampler.tables_along(self._chow_liu_forest, of_columns, pair_tables)
-            targets = with_component_scales(pairs, pair_tables, prior_means, 2)
+            targets = with_component_scales(pairs, pair_tables, prior_means, 2, self._for_models)
             last = number == CHOW_LIU_ROUNDS and order == 2
             sampler = self._sample(targets + lower, LAST_SAMPLES if last else SAMPLES)
         answers = self._with_latent_classes(pairs, pair_tables, shares, sampler.means)
         if order > 2:
-            lower = weakened(summed_to(pairs, pair_tables, 2, answers), LOWER_ORDER_STRENGTH)
+            lower = weakened(summed_to(pairs, pair_tables, 2, answers), PAIRS_STRENGTH)
             prior_means = split(tables, sampler.answers(measured.workload))
-            targets = with_component_scales(measured, tables, prior_means, 3)
+            targets = with_component_scales(measured, tables, prior_means, 3, self._for_models)
             answers = self._sample(targets + lower, LAST_SAMPLES).means
         return self._with_answers(answers[: measured.workload.size])
 
@@ -218,7 +231,7 @@ class Denoising:
         others: Sequence[Shares] = [table.of(answers) for table in pairs]
         if LatentClasses.few_enough(pairs):
             fitted = LatentClasses(measured, pairs, columns).answers(self._seed, self._watch)
-            others = posterior_means(measured, pairs, fitted)
+            others = posterior_means(measured, pairs, fitted, self._for_models)
         answers = answers.copy()
         for table, other in zip(pairs, others, strict=True):
             mine, noisy = table.of(answers), table.of(measured.shares)
