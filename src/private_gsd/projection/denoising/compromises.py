@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     Shares = NDArray[np.float64]
 
 # An estimate is moved to within this many standard deviations of the noise of its noisy answer, if
-# the single columns leave it room to move by at least this many.
+# the single columns let it move by at least this many.
 FARTHEST = 2.0
-LEAST_ROOM = 2.0
+LEAST_SLACK = 2.0
 # Largest log-odds of one estimate against the other.
 MOST_LOG_ODDS = 50.0
 
@@ -35,12 +35,12 @@ def blended(noisy: Shares, first: Shares, second: Shares, weight: float, varianc
         weight: The prior probability of the second one.
         variance: The variance of the noise.
     """
-    evidence = ((noisy - first) ** 2 - (noisy - second) ** 2) / (2 * variance)
-    odds = np.exp(np.clip(evidence, -MOST_LOG_ODDS, MOST_LOG_ODDS)) * weight / (1 - weight)
+    log_odds = ((noisy - first) ** 2 - (noisy - second) ** 2) / (2 * variance)
+    odds = np.exp(np.clip(log_odds, -MOST_LOG_ODDS, MOST_LOG_ODDS)) * weight / (1 - weight)
     return np.asarray(first + odds / (1 + odds) * (second - first))
 
 
-def limited(
+def translated(
     noisy: Shares, estimate: Shares, rows: Shares, columns: Shares, variance: float
 ) -> Shares:
     """Estimates of a pair that are not far from the noisy answers, if single columns allow it.
@@ -59,7 +59,7 @@ def limited(
     scale = np.sqrt(variance)
     upper = np.maximum(np.minimum.outer(rows, columns), estimate)
     lower = np.minimum(np.maximum(np.add.outer(rows, columns) - 1, 0), estimate)
-    lower = np.where(estimate - lower >= LEAST_ROOM * scale, lower, estimate)
-    upper = np.where(upper - estimate >= LEAST_ROOM * scale, upper, estimate)
+    lower = np.where(estimate - lower >= LEAST_SLACK * scale, lower, estimate)
+    upper = np.where(upper - estimate >= LEAST_SLACK * scale, upper, estimate)
     nearest = np.clip(estimate, noisy - FARTHEST * scale, noisy + FARTHEST * scale)
     return np.asarray(np.clip(nearest, lower, upper))

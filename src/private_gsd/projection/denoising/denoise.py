@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from private_gsd.projection.denoising.chow_liu import empty_chow_liu_forest
-from private_gsd.projection.denoising.compromises import blended, limited
+from private_gsd.projection.denoising.compromises import blended, translated
 from private_gsd.projection.denoising.gibbs import GibbsSampler
 from private_gsd.projection.denoising.latent_classes import LatentClasses
 from private_gsd.projection.denoising.lower_orders import (
@@ -61,8 +61,9 @@ if TYPE_CHECKING:
 
 # Prior strength, in rows, against the estimates of lower orders.
 LOWER_ORDER_STRENGTH = 20.0
-# The same, of triples against the estimates of their pairs.
-PAIRS_STRENGTH = 20.0
+# The same, of triples against the estimates of their pairs: this / (noise scale of pairs as a
+# fraction of records).
+PAIRS_STRENGTH = 0.5
 # Number of Chow–Liu forests that are learned, one after the other.
 CHOW_LIU_ROUNDS = 2
 # Number of tables that each chain samples to learn from, and for the answers.
@@ -170,7 +171,8 @@ class Denoising:
             sampler = self._sample(targets + lower, LAST_SAMPLES if last else SAMPLES)
         answers = self._with_latent_classes(pairs, pair_tables, shares, sampler.means)
         if order > 2:
-            lower = weakened(summed_to(pairs, pair_tables, 2, answers), PAIRS_STRENGTH)
+            estimated = summed_to(pairs, pair_tables, 2, answers)
+            lower = weakened(estimated, PAIRS_STRENGTH / median_noise(estimated))
             prior_means = split(tables, sampler.answers(measured.workload))
             targets = with_component_scales(measured, tables, prior_means, 3, self._for_models)
             answers = self._sample(targets + lower, LAST_SAMPLES).means
@@ -238,7 +240,7 @@ class Denoising:
             variance = cell_variance(measured, table)
             both = blended(noisy, mine, other, LATENT_CLASS_WEIGHT, variance)
             first, second = (columns[feature] for feature in table.features)
-            mine[...] = limited(noisy, both, first, second, variance)
+            mine[...] = translated(noisy, both, first, second, variance)
         return answers
 
     def _with_answers(self, answers: Shares) -> Measurements:
