@@ -174,9 +174,9 @@ class Synthesizer:
             release: The folder of the release; by default a temporary folder (see
                 ``Release.save``).
             on_invalid: What to do with values outside the schema, "error" or "coerce".
-            insecure_noise_seed: For tests: a seed of noise that is not private, as the release says.
-            progress: Whether to draw a bar; or a function of what is done, how much of it, and of
-                how much. By default a bar says when kernels are compiled.
+            insecure_noise_seed: For tests: a seed of noise; the release says that it is not private.
+            progress: Whether to draw a bar; or a function of what is being done, how much of it is
+                done, and how much there is. By default a bar says when kernels are compiled.
         """
         check_dataset(dataset, on_invalid, insecure_noise_seed)
         parameters, folder = self._parameters(), _free_folder(release, ledger)
