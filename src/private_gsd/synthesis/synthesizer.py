@@ -174,7 +174,7 @@ class Synthesizer:
             release: The folder of the release; by default a temporary folder (see
                 ``Release.save``).
             on_invalid: What to do with values outside the schema, "error" or "coerce".
-            insecure_noise_seed: For tests: a seed of noise; the release says that it is not private.
+            insecure_noise_seed: For tests: a seed of noise; its release is said not to be private.
             progress: Whether to draw a bar; or a function of what is being done, how much of it is
                 done, and how much there is. By default a bar says when kernels are compiled.
         """
