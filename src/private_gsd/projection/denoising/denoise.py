@@ -28,8 +28,10 @@ import numpy as np
 
 from private_gsd.projection.denoising.chow_liu import empty_chow_liu_forest
 from private_gsd.projection.denoising.gibbs import GibbsSampler
+from private_gsd.projection.denoising.interactions import is_wide, with_interactions
 from private_gsd.projection.denoising.latent_classes import LatentClasses
 from private_gsd.projection.denoising.lower_orders import (
+    cell_variance,
     complete_tables,
     has_marginals,
     largest_order,
@@ -135,7 +137,8 @@ class Denoising:
         if order < 2:
             alone = weakened(measured, PRIOR_STRENGTH)
             return self._with_answers(self._sample(alone, LAST_SAMPLES).means)
-        pairs = measured if order == 2 else summed_to(measured, tables, 2, measured.shares)
+        summed = _telling_of_pairs(measured, tables)
+        pairs = measured if order == 2 else summed_to(measured, summed, 2, measured.shares)
         pair_tables = tables if order == 2 else complete_tables(pairs.workload)
         # Tables that fit all pairs give better single columns than the sums of the pairs do.
         sampler = self._sample(weakened(pairs, PRIOR_STRENGTH), SAMPLES)
@@ -156,10 +159,39 @@ class Denoising:
         answers = self._with_latent_classes(pairs, pair_tables, shares, sampler.means)
         if order > 2:
             lower = weakened(summed_to(pairs, pair_tables, 2, answers), LOWER_ORDER_STRENGTH)
-            prior_means = split(tables, sampler.answers(measured.workload))
-            targets = with_component_scales(measured, tables, prior_means, 3)
-            answers = self._sample(targets + lower, LAST_SAMPLES).means
+            answers = self._upper_orders(lower, sampler)
         return self._with_answers(answers[: measured.workload.size])
+
+    def _upper_orders(self, lower: Measurements, sampler: GibbsSampler) -> Shares:
+        """Answers of all tables, where some are of three columns or more.
+
+        Args:
+            lower: The denoised pairs.
+            sampler: The sampler of tables that fit them.
+        """
+        measured, tables = self._measured, self._tables
+        upper = [table for table in tables if len(table.features) > 2]
+        wide = [table for table in upper if is_wide(table)]
+        known = measured
+        if len(wide) < len(upper):
+            if wide:
+                groups = {table.group for table in wide}
+                known = measured.select(
+                    [group for group in range(measured.workload.num_groups) if group not in groups]
+                )
+            narrow = complete_tables(known.workload)
+            prior_means = split(narrow, sampler.answers(known.workload))
+            targets = with_component_scales(known, narrow, prior_means, 3)
+            sampler = self._sample(targets + lower, LAST_SAMPLES)
+            if not wide:
+                return sampler.means
+        answers = sampler.answers(measured.workload)
+        estimates = with_interactions(measured, wide, split(wide, answers))
+        for table, estimate in zip(wide, estimates, strict=True):
+            table.of(answers)[...] = estimate
+        targets = replace(measured, counts=answers * measured.n_records)
+        sampler = self._sample(weakened(targets, LOWER_ORDER_STRENGTH) + lower, LAST_SAMPLES)
+        return sampler.means
 
     def values(self, rows: int, rng: np.random.Generator) -> NDArray[np.float64] | None:
         """A table of ``rows`` rows from the sampled tables; None if none has fitted pairs yet.
@@ -227,6 +259,20 @@ class Denoising:
         counts = self._all.counts.copy()
         counts[queries_of_marginals(self._all.workload)] = answers * self._all.n_records
         return replace(self._all, counts=counts)
+
+
+def _telling_of_pairs(
+    measured: Measurements, tables: Sequence[MarginalTable]
+) -> list[MarginalTable]:
+    """The tables whose sums say something of pairs: wide ones only if they have less noise."""
+    narrow = [cell_variance(measured, table) for table in tables if not is_wide(table)]
+    least = min(narrow, default=math.inf)
+    found = []
+    for table in tables:
+        summands = table.size / math.prod(sorted(table.shape)[-2:])
+        if not is_wide(table) or cell_variance(measured, table) * summands <= least:
+            found.append(table)
+    return found
 
 
 def sampled_rows(noise: float, order: int) -> int:
