@@ -17,7 +17,7 @@ from private_gsd.errors import WorkloadError
 from private_gsd.mechanisms.base import Task, noise_scales
 from private_gsd.mechanisms.candidates import of_fewest_columns, scopes_of
 from private_gsd.mechanisms.cut_marginals import check_conditions
-from private_gsd.mechanisms.joint_last import MOST_COLUMNS, JointLast
+from private_gsd.mechanisms.joint_last import MOST_CELLS, MOST_COLUMNS, JointLast
 from private_gsd.mechanisms.numbers_first import FRACTION, NumbersFirst, num_fine, num_levels
 from private_gsd.mechanisms.one_shot import Layered, OneShot
 from private_gsd.mechanisms.strongest_pairs import MEASURING, StrongestPairs
@@ -155,6 +155,8 @@ def choose_joint(target: Workload, task: Task) -> JointLast | None:
     if not 2 < len(schema) <= MOST_COLUMNS or all(len(scope) < 2 for scope in scopes_of(target)):
         return None
     mechanism = JointLast(first=choose_mechanism(target))
+    if mechanism.candidates(target).group_sizes[-1] > MOST_CELLS:
+        return None
     if task.n_records is None:
         return mechanism
     left, _ = task.budget.split([1 - FRACTION, FRACTION])

@@ -48,9 +48,11 @@ if TYPE_CHECKING:
 
 # The fraction of the budget that the joint table gets.
 FRACTION = 0.1
-# The joint table is measured where two cells for each column hold the first multiple of the noise,
-# on average; columns have more cells where these hold the second one.
-WORTHS = 0.25, 1.5
+# An interaction is a difference of the halves of all cells, and its noise that of a cell times the
+# root of their number. The joint table is measured with two cells for each column where that is at
+# most this fraction of the records. It has more where each holds this multiple of its noise.
+MOST_NOISE = 0.1
+CELL_NOISE = 1.5
 # The largest number of cells, and of columns, of a joint table.
 MOST_CELLS = 2**16
 MOST_COLUMNS = 12
@@ -138,8 +140,8 @@ class JointLast(Mechanism):
             n_records: The number of records.
         """
         (noise,) = self._noise(task, self._units(task))
-        two, more = (min(int(n_records / (worth * noise)), MOST_CELLS) for worth in WORTHS)
-        return two, more
+        two, more = (MOST_NOISE * n_records / noise) ** 2, n_records / (CELL_NOISE * noise)
+        return int(min(two, MOST_CELLS)), int(min(two, more, MOST_CELLS))
 
     def _units(self, task: Task) -> int:
         """What the joint table gets."""
@@ -157,7 +159,7 @@ class JointLast(Mechanism):
         if task.n_records is not None:
             two, more = self.affordable(task, task.n_records)
             table = joint_table(task.workload.schema, table, more)
-            if _size(table) > max(two, more):
+            if _size(table) > two:
                 joint, table = 0, ()
         left = replace(task.budget, units=task.budget.units - joint)
         first = self.first.plan(replace(task, workload=marginals, budget=left))

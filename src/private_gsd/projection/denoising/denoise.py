@@ -28,12 +28,12 @@ import numpy as np
 
 from private_gsd.projection.denoising.chow_liu import empty_chow_liu_forest
 from private_gsd.projection.denoising.gibbs import GibbsSampler
-from private_gsd.projection.denoising.interactions import is_wide, with_interactions
+from private_gsd.projection.denoising.interactions import with_interactions
 from private_gsd.projection.denoising.latent_classes import LatentClasses
 from private_gsd.projection.denoising.lower_orders import (
-    cell_variance,
     complete_tables,
     has_marginals,
+    is_wide,
     largest_order,
     marginals_alone,
     queries_of_marginals,
@@ -137,8 +137,7 @@ class Denoising:
         if order < 2:
             alone = weakened(measured, PRIOR_STRENGTH)
             return self._with_answers(self._sample(alone, LAST_SAMPLES).means)
-        summed = _telling_of_pairs(measured, tables)
-        pairs = measured if order == 2 else summed_to(measured, summed, 2, measured.shares)
+        pairs = measured if order == 2 else summed_to(measured, tables, 2, measured.shares)
         pair_tables = tables if order == 2 else complete_tables(pairs.workload)
         # Tables that fit all pairs give better single columns than the sums of the pairs do.
         sampler = self._sample(weakened(pairs, PRIOR_STRENGTH), SAMPLES)
@@ -259,20 +258,6 @@ class Denoising:
         counts = self._all.counts.copy()
         counts[queries_of_marginals(self._all.workload)] = answers * self._all.n_records
         return replace(self._all, counts=counts)
-
-
-def _telling_of_pairs(
-    measured: Measurements, tables: Sequence[MarginalTable]
-) -> list[MarginalTable]:
-    """The tables whose sums say something of pairs: wide ones only if they have less noise."""
-    narrow = [cell_variance(measured, table) for table in tables if not is_wide(table)]
-    least = min(narrow, default=math.inf)
-    found = []
-    for table in tables:
-        summands = table.size / math.prod(sorted(table.shape)[-2:])
-        if not is_wide(table) or cell_variance(measured, table) * summands <= least:
-            found.append(table)
-    return found
 
 
 def sampled_rows(noise: float, order: int) -> int:

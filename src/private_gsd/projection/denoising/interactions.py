@@ -35,14 +35,6 @@ if TYPE_CHECKING:
 LEAST_ORDER = 3
 
 
-def is_wide(table: MarginalTable) -> bool:
-    """Whether a table holds interactions of several kinds: of many columns, or of numbers."""
-    number = len(table.features)
-    return number > LEAST_ORDER or (
-        number == LEAST_ORDER and any(feature.breaks for feature in table.features)
-    )
-
-
 def with_interactions(
     measured: Measurements, tables: Sequence[MarginalTable], prior_means: Sequence[Shares]
 ) -> list[Shares]:
