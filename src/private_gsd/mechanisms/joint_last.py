@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from private_gsd.measurements.measurements import Measurements
     from private_gsd.mechanisms.base import Task
     from private_gsd.mechanisms.steps import Steps
+    from private_gsd.projection import Projector
     from private_gsd.schema import Schema
     from private_gsd.workloads.features import Feature
 
@@ -105,6 +106,15 @@ class JointLast(Mechanism):
         finest = [features[-1] for features in columns.values()]
         table = joint_table(target.schema, finest, self.cells)
         return found + _workload_of(target.schema, table)
+
+    def check(self, projector: Projector, workload: Workload, external: Workload | None) -> None:
+        """Refuse a projector that would fit the noise of the joint table."""
+        if not projector.finds_interactions:
+            raise WorkloadError(
+                f"the mechanism {self.name!r} goes with the projector 'gsd' that denoises: others "
+                "fit the noise of a table of many columns; use 'one-shot' or 'layered'"
+            )
+        super().check(projector, workload, external)
 
     def counted_first(self, workload: Workload) -> Workload:
         """All but the joint table, whose cells are found after these."""
