@@ -1,13 +1,14 @@
 """Interactions: what neither a pair nor a triple of columns shows.
 
     python -m benchmarks.interactions [--part parities|models] [--seeds 3] [--records 10000]
+        [--columns 2 3 4 5 6 7] [--beside 0 3] [--kinds binary numbers] [--pairs]
 
 ``parities``: y says whether an odd number of k independent columns is 1, or above its middle, alone
 or with three other columns beside. ``models``: nine columns, four of them numbers, and a y that a
 random tree of decisions, a random network or random features say, of which a twentieth is turned
 over. All releases have the defaults, at ε = 1. A boosted model of y is trained on ``TRAINED``
 synthetic rows, and beside it on as many rows of the truth as there are records; its accuracy is
-that on other rows of the truth. ``pairs`` is the release without the joint table of all columns.
+that on other rows of the truth. With ``--pairs`` the same of a release without the joint table.
 
 The noise is seeded; a release would not be private.
 """
@@ -208,8 +209,11 @@ def scores(
     numeric = any(isinstance(column, Integer) for column in schema)
     pairs = NumbersFirst(OneShot()) if numeric else OneShot()
     ours, cells = rows_of(schema, data, "auto", seeds[0])
+    found = [accuracy(each, test, settings) for each in (data, ours)]
+    if not options.pairs:
+        return [*found, np.nan, float(cells)]
     others, _ = rows_of(schema, data, pairs, seeds[0])
-    return [*(accuracy(each, test, settings) for each in (data, ours, others)), float(cells)]
+    return [*found, accuracy(others, test, settings), float(cells)]
 
 
 def main() -> None:
@@ -221,6 +225,8 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=10_000)
     parser.add_argument("--columns", type=int, nargs="+", default=range(2, 8))
     parser.add_argument("--beside", type=int, nargs="+", default=(0, 3))
+    parser.add_argument("--kinds", nargs="+", default=("binary", "numbers"))
+    parser.add_argument("--pairs", action="store_true")
     options = parser.parse_args()
     table = Table("y", "true rows", "default", "least", "pairs", "cells")
 
@@ -233,12 +239,11 @@ def main() -> None:
 
     seeds = range(options.seeds)
     if options.part != "models":
-        for numeric in (False, True):
+        for words in options.kinds:
             for beside in options.beside:
                 for k in options.columns:
-                    made = parities(k, numeric, beside)
+                    made = parities(k, words == "numbers", beside)
                     found = [scores(*made, DEEP, options, seed, k, beside) for seed in seeds]
-                    words = "numbers" if numeric else "binary"
                     add(f"{k} {words}, {beside} beside", found)
     if options.part != "parities":
         for kind in KINDS:
