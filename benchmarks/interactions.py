@@ -2,11 +2,12 @@
 
     python -m benchmarks.interactions [--part parities|models] [--seeds 3] [--records 10000]
         [--columns 2 3 4 5 6 7] [--beside 0 3] [--kinds binary numbers] [--pairs]
+        [--trained 30000]
 
 ``parities``: y says whether an odd number of k independent columns is 1, or above its middle, alone
 or with three other columns beside. ``models``: nine columns, four of them numbers, and a y that a
 random tree of decisions, a random network or random features say, of which a twentieth is turned
-over. All releases have the defaults, at ε = 1. A boosted model of y is trained on ``TRAINED``
+over. All releases have the defaults, at ε = 1. A boosted model of y is trained on 30,000
 synthetic rows, and beside it on as many rows of the truth as there are records; its accuracy is
 that on other rows of the truth. With ``--pairs`` the same of a release without the joint table.
 
@@ -33,7 +34,6 @@ from private_gsd.schema import Schema
 Matrix = NDArray[np.float64]
 Draw = Callable[[int, np.random.Generator], Matrix]
 
-TRAINED = 30_000
 TESTED = 5000
 # Trees that can hold a parity: many leaves, and few cut points to choose from.
 DEEP: dict[str, Any] = {
@@ -183,7 +183,9 @@ def accuracy(train: Matrix, test: Matrix, settings: dict[str, Any]) -> float:
         return float(made.fit(train[:, :-1], train[:, -1]).score(test[:, :-1], test[:, -1]))
 
 
-def rows_of(schema: Schema, data: Matrix, mechanism: Any, seed: int) -> tuple[Matrix, int]:
+def rows_of(
+    schema: Schema, data: Matrix, mechanism: Any, seed: int, rows: int
+) -> tuple[Matrix, int]:
     """Rows of a release, and the number of cells of its joint table; 0 where it has none."""
     batch = Encoder(schema).decode(np.asfortranarray(data))
     synth = Synthesizer(schema, 1.0, mechanism=mechanism, random_state=seed)
@@ -196,7 +198,7 @@ def rows_of(schema: Schema, data: Matrix, mechanism: Any, seed: int) -> tuple[Ma
         for marginal in family.marginals
         if len(marginal.positions) == len(schema) > 2
     ]
-    made = synth.sample(TRAINED).combine_chunks().to_batches()[0]
+    made = synth.sample(rows).combine_chunks().to_batches()[0]
     return np.asarray(Encoder(schema).encode(made)), max(sizes, default=0)
 
 
@@ -208,11 +210,11 @@ def scores(
     data, test = draw(options.records, rng), draw(TESTED, rng)
     numeric = any(isinstance(column, Integer) for column in schema)
     pairs = NumbersFirst(OneShot()) if numeric else OneShot()
-    ours, cells = rows_of(schema, data, "auto", seeds[0])
+    ours, cells = rows_of(schema, data, "auto", seeds[0], options.trained)
     found = [accuracy(each, test, settings) for each in (data, ours)]
     if not options.pairs:
         return [*found, np.nan, float(cells)]
-    others, _ = rows_of(schema, data, pairs, seeds[0])
+    others, _ = rows_of(schema, data, pairs, seeds[0], options.trained)
     return [*found, accuracy(others, test, settings), float(cells)]
 
 
@@ -223,6 +225,7 @@ def main() -> None:
     parser.add_argument("--part", choices=("parities", "models"))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--records", type=int, default=10_000)
+    parser.add_argument("--trained", type=int, default=30_000)
     parser.add_argument("--columns", type=int, nargs="+", default=range(2, 8))
     parser.add_argument("--beside", type=int, nargs="+", default=(0, 3))
     parser.add_argument("--kinds", nargs="+", default=("binary", "numbers"))
