@@ -91,6 +91,8 @@ def show(forecast: Forecast, every: bool) -> None:
     )
     if forecast.counting:
         say(f"the number of records gets noise of {forecast.counting:,.3g} records")
+    if forecast.mechanism.emphasis:
+        say(forecast.mechanism.emphasis)
     if forecast.selection_summary:
         selected = forecast.plan.pairs is None
         what = "Each group, if it is selected" if selected else "What is measured in any case"

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from private_gsd.data.sources import open_source
-from private_gsd.errors import BudgetError, SourceError
+from private_gsd.errors import BudgetError, SourceError, WorkloadError
 from private_gsd.mechanisms.base import Task
 from private_gsd.mechanisms.defaults import (
     check_projector,
@@ -80,7 +80,8 @@ class Choices:
     def _with_joint(self, n_records: int | None) -> Choices:
         """These choices; with the joint table of all columns, where it is worth it.
 
-        Where the user names neither workload nor mechanism, and the projector denoises.
+        Where the user names neither workload, mechanism nor column for models, and the projector
+        denoises.
 
         Args:
             n_records: The number of records; None where it is private, or not known yet.
@@ -89,6 +90,7 @@ class Choices:
         if (
             parameters.workload is not None
             or parameters.mechanism is not None
+            or parameters.for_models is not None
             or not parameters.projector.finds_interactions
             or (self.public and not n_records)
         ):
@@ -121,6 +123,13 @@ class Choices:
         ):
             return self
         schema, mechanism = parameters.schema, StrongestPairs()
+        if parameters.for_models is not None:
+            if too_many_pairs(schema):
+                raise WorkloadError(
+                    f"for_models={parameters.for_models!r} measures all pairs of columns, and this "
+                    "schema has too many; name a workload of some columns, or leave it out"
+                )
+            return self
         if n_records and self.public:
             selecting = replace(parameters, mechanism=mechanism)
             budget = Choices(selecting, self.account).budget(n_records)
@@ -142,9 +151,10 @@ class Choices:
             return target
         if not n_records or not self.public:
             return parameters.target_of(default_specs(parameters.schema))
-        return parameters.target_of(
-            choose_specs(parameters.schema, self.budget(n_records), n_records)
-        )
+        specs = choose_specs(parameters.schema, self.budget(n_records), n_records)
+        if parameters.for_models is not None and specs == default_specs(parameters.schema, 1):
+            specs = default_specs(parameters.schema, 2)
+        return parameters.target_of(specs)
 
     def candidates(self, target: Workload) -> Workload:
         """The candidate queries, if there is memory for a table of them."""
