@@ -307,7 +307,7 @@ def test_few_values_each_have_a_cell_where_noise_tells_them_apart() -> None:
 def test_halves_hold_the_same_mass(seed: int, number: int) -> None:
     rng = np.random.default_rng(seed)
     column = Integer("n", lower=0, upper=9999)
-    values = np.floor(rng.beta(*rng.uniform(0.8, 5, 2), 20_000) * 9999)
+    values = np.floor(rng.beta(rng.uniform(0.8, 5), rng.uniform(0.8, 5), 20_000) * 9999)
     starts = learned(column, values, 3.0, seed).halved(number)
     assert starts[0] == 0
     assert len(starts) == number

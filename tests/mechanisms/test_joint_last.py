@@ -210,7 +210,9 @@ def test_what_a_user_names_is_left_alone() -> None:
         assert forecast.joint_summary == ""
     forecast = Synthesizer(schema, 1.0).plan(table)
     assert isinstance(forecast.mechanism, JointLast)
-    assert forecast.document()["joint"]["cells"] == 16
+    assert forecast.plan.joint is not None
+    assert forecast.document()["joint"] == forecast.plan.joint._asdict()
+    assert forecast.plan.joint.cells == 16
     assert "all 4 columns are measured together, in a table of 16 cells" in forecast.joint_summary
     assert forecast.groups[-1].queries == 16
 

@@ -81,7 +81,7 @@ def test_interactions_are_shrunk_as_their_definition_says(
     shape: list[int], scale: float, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    counts = rng.poisson(20, shape) + np.rint(rng.normal(0, scale, shape))
+    counts = rng.poisson(20, shape).astype(np.float64) + np.rint(rng.normal(0, scale, shape))
     measured = measured_table(counts, scale)
     (table,) = complete_tables(measured.workload)
     mean = rng.dirichlet(np.full(counts.size, 5.0)).reshape(shape)
