@@ -3,6 +3,7 @@
     python -m benchmarks.interactions [--part parities|models] [--seeds 3] [--records 10000]
         [--columns 2 3 4 5 6 7] [--beside 0 3] [--kinds binary numbers] [--pairs]
         [--trained 30000]
+    python -m benchmarks.interactions --part costs --data FILE [--seeds 3]
 
 ``parities``: y says whether an odd number of k independent columns is 1, or above its middle, alone
 or with three other columns beside. ``models``: nine columns, four of them numbers, and a y that a
@@ -10,6 +11,9 @@ random tree of decisions, a random network or random features say, of which a tw
 over. All releases have the defaults, at ε = 1. A boosted model of y is trained on 30,000
 synthetic rows, and beside it on as many rows of the truth as there are records; its accuracy is
 that on other rows of the truth. With ``--pairs`` the same of a release without the joint table.
+
+``costs``: the mean error of all pairs of a few columns of a real table (numbers in eighths), with
+and without the joint table.
 
 The noise is seeded; a release would not be private.
 """
@@ -19,6 +23,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +34,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
 from private_gsd import Categorical, Encoder, Integer, NumbersFirst, OneShot, Synthesizer
-from private_gsd.schema import Schema
+from private_gsd.schema import Numeric, Schema
 
 Matrix = NDArray[np.float64]
 Draw = Callable[[int, np.random.Generator], Matrix]
@@ -43,6 +48,15 @@ DEEP: dict[str, Any] = {
     "early_stopping": False,
 }
 PLAIN: dict[str, Any] = {"max_iter": 200, "learning_rate": 0.05}
+FEW = {
+    "acs_ma2019": ("SEX MSP OWN_RENT DPHY EDU", "SEX MSP HISP OWN_RENT EDU DPHY DEYE AGEP"),
+    "adult": (
+        "age sex education marital-status income>50K hours-per-week",
+        "age workclass education-num marital-status race sex hours-per-week capital-gain "
+        "income>50K",
+    ),
+}
+EPSILONS = (0.1, 0.3, 1.0, 3.0)
 KINDS = ("tree", "network", "features")
 # The values of each column of the models but y; 0 for numbers.
 VALUES = (0, 0, 0, 0, 2, 2, 2, 3, 4)
@@ -218,11 +232,43 @@ def scores(
     return [*found, accuracy(others, test, settings), float(cells)]
 
 
+def costs(path: str, seeds: range) -> Table:
+    """Errors of pairs with and without the joint table, for a few columns of a real table."""
+    from private_gsd.counting.exact import count
+    from private_gsd.evaluation.table_sample import sample_table
+    from private_gsd.workloads.specs import default_specs, workload_of
+
+    schema = Schema.read(f"benchmarks/schemas/{Path(path).stem}.toml")
+    rows = sample_table(path, schema, limit=2**31).sample
+    table = Table("columns", "ε", "cells", "pairs alone", "default", "more")
+    for names in FEW[Path(path).stem]:
+        few = schema.select(names.split())
+        data = np.asfortranarray(rows[:, [schema.names.index(name) for name in few.names]])
+        batch, pairs = Encoder(few).decode(data), workload_of(few, default_specs(few, 2))
+        numeric = any(isinstance(column, Numeric) for column in few)
+        true = count(pairs, data) / len(data)
+        for epsilon in EPSILONS:
+            errors = []
+            for seed in seeds:
+                for mechanism in (NumbersFirst(OneShot()) if numeric else OneShot(), "auto"):
+                    synth = Synthesizer(few, epsilon, mechanism=mechanism, random_state=seed)
+                    joint = synth.plan(batch).plan.joint
+                    made = synth.fit(batch, insecure_noise_seed=seed).release_.matrix
+                    errors.append(np.abs(count(pairs, made) / len(made) - true).mean())
+            without, default = np.mean(np.reshape(errors, (-1, 2)), axis=0)
+            cells = 0 if joint is None else joint.cells
+            figures = [f"{without:.5f}", f"{default:.5f}", f"{default / without - 1:+.1%}"]
+            table.add_row(str(len(few)), str(epsilon), str(cells), *figures)
+            print(len(few), epsilon, cells, *figures, flush=True)
+    return table
+
+
 def main() -> None:
     """Measure and report."""
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description="What neither a pair nor a triple shows.")
-    parser.add_argument("--part", choices=("parities", "models"))
+    parser.add_argument("--part", choices=("parities", "models", "costs"))
+    parser.add_argument("--data")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--records", type=int, default=10_000)
     parser.add_argument("--trained", type=int, default=30_000)
@@ -231,6 +277,9 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", default=("binary", "numbers"))
     parser.add_argument("--pairs", action="store_true")
     options = parser.parse_args()
+    if options.part == "costs":
+        Console(width=100).print(costs(options.data, range(options.seeds)))
+        return
     table = Table("y", "true rows", "default", "least", "pairs", "cells")
 
     def add(name: str, found: list[list[float]]) -> None:
