@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from private_gsd.mechanisms import MST as MST
     from private_gsd.mechanisms import Adaptive as Adaptive
     from private_gsd.mechanisms import EndedEarlyWarning as EndedEarlyWarning
+    from private_gsd.mechanisms import JointLast as JointLast
     from private_gsd.mechanisms import Layered as Layered
     from private_gsd.mechanisms import Mechanism as Mechanism
     from private_gsd.mechanisms import NumbersFirst as NumbersFirst
@@ -102,7 +103,7 @@ _NAMES = {
         "measurements.measurements": "Measurements measure",
         "mechanisms.forecast": "Forecast",
         "mechanisms": (
-            "AIM MST Adaptive EndedEarlyWarning Layered Mechanism NumbersFirst OneShot "
+            "AIM MST Adaptive EndedEarlyWarning JointLast Layered Mechanism NumbersFirst OneShot "
             "StrongestPairs"
         ),
         "privacy.accountant": "LedgerAccountant LocalAccountant",

@@ -107,6 +107,8 @@ def show(forecast: Forecast, every: bool) -> None:
     console.out.print(table)
     if len(ordered) > SHOWN and not every:
         say(f"... and {len(ordered) - SHOWN:,} more (--all shows them)")
+    if forecast.joint_summary:
+        say(f"{forecast.joint_summary}.")
     say(
         "The errors are those of a measured share. The projection, which makes one table from all "
         "measurements, then removes much of the noise."

@@ -137,7 +137,8 @@ class Forecast:
 
     @property
     def _task(self) -> Task:
-        return Task(self.workload, self.target, self.budget, self.neighbours)
+        records = self.n_records
+        return Task(self.workload, self.target, self.budget, self.neighbours, n_records=records)
 
     @property
     def groups(self) -> list[GroupForecast]:
@@ -159,6 +160,7 @@ class Forecast:
                 / self.n_records,
             )
             for group, queries in enumerate(self.workload.group_sizes)
+            if units[group]
         ]
 
     @property
@@ -184,6 +186,17 @@ class Forecast:
         if pairs is not None and pairs.left_out:
             words += f". {pairs.left_out:,} pairs of too many cells are left out"
         return words
+
+    @property
+    def joint_summary(self) -> str:
+        """What the joint table of all columns is, in words; nothing where it is not measured."""
+        joint = self.plan.joint
+        if joint is None:
+            return ""
+        return (
+            f"After the others, all {joint.columns} columns are measured together, in a table of "
+            f"{joint.cells:,} cells, with noise of {joint.noise:,.3g} rows"
+        )
 
     @property
     def selecting(self) -> float:
@@ -275,6 +288,7 @@ class Forecast:
             "projections": self.projections,
             "selection_noise_rows": self.selecting,
             "pairs": None if self.plan.pairs is None else self.plan.pairs._asdict(),
+            "joint": None if self.plan.joint is None else self.plan.joint._asdict(),
             "count_noise_rows": self.counting,
             "synthetic_rows": self.rows,
             "seconds": self.seconds,

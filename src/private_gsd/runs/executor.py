@@ -99,7 +99,10 @@ class Executor:
         self._selections = self.checkpoint.selections()
         if self.task.neighbours != "replace-one":
             self._n_records = self._count_records(counting)
-        steps = mechanism.steps(replace(self.task, budget=rest, paid=self.payments.paid))
+        task = replace(self.task, budget=rest, paid=self.payments.paid)
+        if self._n_records is not None:
+            task = replace(task, n_records=self._n_records.n_records)
+        steps = mechanism.steps(task)
         result: Any = None
         try:
             while True:

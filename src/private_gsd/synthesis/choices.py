@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from private_gsd.data.sources import open_source
 from private_gsd.errors import BudgetError, SourceError, WorkloadError
+from private_gsd.mechanisms.base import Task
 from private_gsd.mechanisms.defaults import (
     check_projector,
+    choose_joint,
     choose_pairs,
     choose_rows,
     choose_specs,
@@ -67,6 +69,41 @@ class Choices:
         return stated.resolve(n_records=known, conversion=conversion_of(self.parameters.mechanism))
 
     def for_records(self, n_records: int | None) -> Choices:
+        """These choices; with the strongest pairs of many columns, or the joint table of few.
+
+        Args:
+            n_records: The number of records; None where it is private, or not known yet.
+        """
+        selecting = self._with_strongest_pairs(n_records)
+        return self._with_joint(n_records) if selecting is self else selecting
+
+    def _with_joint(self, n_records: int | None) -> Choices:
+        """These choices; with the joint table of all columns, where it is worth it.
+
+        Where the user names neither workload, mechanism nor column for models, and the projector
+        denoises.
+
+        Args:
+            n_records: The number of records; None where it is private, or not known yet.
+        """
+        parameters = self.parameters
+        if (
+            parameters.workload is not None
+            or parameters.mechanism is not None
+            or parameters.for_models is not None
+            or not parameters.projector.finds_interactions
+            or (self.public and not n_records)
+        ):
+            return self
+        known, budget = n_records if self.public else None, self.budget(n_records or 0)
+        target = self.target(n_records)
+        task = Task(target, target, budget, parameters.budget.neighbours, n_records=known)
+        found = choose_joint(target, task)
+        if found is None:
+            return self
+        return replace(self, parameters=replace(parameters, mechanism=found))
+
+    def _with_strongest_pairs(self, n_records: int | None) -> Choices:
         """These choices; where a table has too many columns for all pairs, the strongest ones.
 
         Where the user names neither workload nor mechanism, and nothing stands against a selection:

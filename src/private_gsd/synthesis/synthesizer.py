@@ -61,7 +61,7 @@ class Synthesizer:
         workload: The target workload: a workload, or names such as "categorical:2". By default
             single columns, pairs or triples, as the budget and the public number of records allow.
         mechanism: How the budget is spent: a ``Mechanism``, or the name of one, such as "adaptive".
-            With "auto" one-shot, layered for three columns or more, or the strongest pairs of many.
+            With "auto" the program chooses by the columns, the budget and the number of records.
         projector: What makes a table from the measurements: a ``Projector``, such as
             ``GeneticSearch()``, or the name of one with settings after a colon, as in
             "rap:iterations=200".
