@@ -16,14 +16,27 @@ import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 
-from private_gsd import DataError, Schema, SourceError, Unit, exact_counts, open_source, workloads
+from private_gsd import (
+    DataError,
+    PostgresQuery,
+    Schema,
+    SourceError,
+    Unit,
+    exact_counts,
+    open_source,
+    workloads,
+)
 from private_gsd.counting.exact import TableCounts, count
 from private_gsd.counting.of_units import bounded_rows, read_ids
 from private_gsd.data.units import bounded_rows as storing
 from private_gsd.data.units.choosing import UnitKey
 from private_gsd.errors import UnreadableError, WorkloadError
 from tests.counting.visits import COLUMNS, schema, visits
+from tests.data.sources.test_contract import ingest
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:PySpark does not yet fully support pandas:FutureWarning"
+)
 KEY = UnitKey("31" * 32)
 TABLE = visits()
 KINDS: list[Any] = ["units", "rows"]
@@ -198,3 +211,63 @@ def test_figures_are_exact_in_whole_numbers() -> None:
     exact = exact_counts(workload_of(schema(8)), table)
     assert exact.weight == math.lcm(*range(1, 9)) == 840
     assert exact.counts.tolist() == [280, 280, 0, 0]
+
+
+# Engines
+
+
+@pytest.mark.slow
+@pytest.mark.worker("engines")
+@pytest.mark.parametrize("weighting", KINDS)
+def test_postgres_has_the_same_counts(postgres: str, weighting: Any) -> None:
+    ingest(postgres, "visits_of_units", TABLE)
+    asked = workload_of(schema(3, weighting))
+    expected = exact_counts(asked, TABLE, unit_key=KEY)
+    for query in (
+        "SELECT * FROM visits_of_units ORDER BY age DESC, ward",
+        "SELECT ward, age, patient::text FROM visits_of_units",
+        "SELECT ward, age, patient::numeric FROM visits_of_units",
+    ):
+        found = exact_counts(asked, PostgresQuery(postgres, query), unit_key=KEY)
+        assert found.n_records == expected.n_records
+        np.testing.assert_array_equal(found.counts, expected.counts)
+
+
+@pytest.mark.slow
+@pytest.mark.worker("engines")
+@pytest.mark.parametrize("weighting", KINDS)
+def test_spark_has_the_same_counts(spark: Any, weighting: Any) -> None:
+    known = schema(3, weighting, "own")
+    asked = workload_of(known)
+    ids = TABLE["patient"].to_pylist()
+    table = TABLE.set_column(1, "patient", pa.array([None, *ids[1:]]))
+    expected = exact_counts(asked, table, unit_key=KEY)
+    frame = spark.createDataFrame(table)
+    for given in (frame.repartition(5), frame.coalesce(1)):
+        found = exact_counts(asked, given, unit_key=KEY)
+        assert found.n_records == expected.n_records
+        np.testing.assert_array_equal(found.counts, expected.counts)
+    numbers = read_ids(open_source(frame, known))
+    assert numbers == read_ids(open_source(table, known))
+    counts = TableCounts(open_source(frame, known), again=True)
+    assert counts.known_records() == numbers.units
+    first, again = counts(asked), counts(workload_of(known))
+    np.testing.assert_array_equal(first.counts, again.counts)
+
+
+@pytest.mark.slow
+@pytest.mark.worker("engines")
+def test_spark_refuses_what_others_refuse(spark: Any) -> None:
+    ids = TABLE["patient"].to_pylist()
+    table = TABLE.set_column(1, "patient", pa.array([None, *ids[1:]]))
+    with pytest.raises(DataError, match="is null in 1 row; remove them"):
+        exact_counts(workload_of(schema()), spark.createDataFrame(table))
+    ages = TABLE.set_column(0, "age", pa.array([99] * len(TABLE)))
+    with pytest.raises(DataError, match="99"):
+        exact_counts(workload_of(schema()), spark.createDataFrame(ages))
+    halves = TABLE.set_column(1, "patient", pa.array([0.5] * len(TABLE)))
+    with pytest.raises(DataError, match="numbers that are not whole"):
+        exact_counts(workload_of(schema()), spark.createDataFrame(halves))
+    empty = spark.createDataFrame(TABLE).limit(0)
+    with pytest.raises(SourceError, match="has no rows"):
+        exact_counts(workload_of(schema()), empty)

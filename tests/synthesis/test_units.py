@@ -23,7 +23,6 @@ from private_gsd import (
     Synthesizer,
     WorkloadError,
 )
-from private_gsd.counting import exact as counting
 from private_gsd.counting import of_units
 from private_gsd.data.units.choosing import UnitKey
 from private_gsd.runs import runner
@@ -97,7 +96,7 @@ def test_a_resumed_run_makes_the_same_choice(
     def stopped(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(counting, "bounded_rows", noted)
+    monkeypatch.setattr(of_units, "bounded_rows", noted)
     pyarrow.csv.write_csv(SPELLED, tmp_path / "visits.csv")
     with monkeypatch.context() as patch:
         patch.setattr(runner, "project", stopped)

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from private_gsd.counting.of_units import bounded_rows, count_bounded
+from private_gsd.counting import of_units
 from private_gsd.counting.on_spark import count_on_spark
 from private_gsd.counting.on_threads import BATCH_ROWS, as_it_is, count_pieces
 from private_gsd.data.encoding import Encoder, OnInvalid, Problems
 from private_gsd.data.sources import Source, open_source
 from private_gsd.data.sources.spark import SparkFrame
+from private_gsd.data.units.choosing import UnitKey
 from private_gsd.errors import DataError, SourceError
 from private_gsd.kernels.binning import count_outside
 from private_gsd.system.memory import SHARE, available
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.data.units.bounded_rows import BoundedRows
-    from private_gsd.data.units.choosing import UnitKey
     from private_gsd.schema import Schema
     from private_gsd.workloads import Workload
 
@@ -103,11 +103,14 @@ def exact_counts(
     source = data if isinstance(data, Source) and data.schema == workload.schema else None
     if source is None:
         source = open_source(data, workload.schema)
+    if workload.schema.unit is not None and isinstance(source.table, SparkFrame):
+        key = unit_key or UnitKey.draw()
+        return ExactCounts(workload, *of_units.count_on_spark(workload, source, key, on_invalid))
     if workload.schema.unit is not None:
-        bounded = bounded_rows(
+        bounded = of_units.bounded_rows(
             source, unit_key, on_invalid=on_invalid, threads=threads, progress=progress
         )
-        n_records, counts = count_bounded(workload, bounded, threads, progress)
+        n_records, counts = of_units.count_bounded(workload, bounded, threads, progress)
         return ExactCounts(workload, n_records, counts)
     encoder = Encoder(workload.schema, on_invalid=on_invalid)
     if isinstance(source.table, SparkFrame):
@@ -163,7 +166,8 @@ class TableCounts:
         unit_key: UnitKey | None = None,
     ) -> None:
         self._source = source
-        self._unit_key = unit_key
+        has_unit = source.schema is not None and source.schema.unit is not None
+        self._unit_key = unit_key or (UnitKey.draw() if has_unit else None)
         self._bounded: BoundedRows | None = None
         self._on_invalid = on_invalid
         self._threads = threads
@@ -199,12 +203,14 @@ class TableCounts:
         schema = self._source.schema
         if schema is None or schema.unit is None:
             return self._source.count()
+        if isinstance(self._source.table, SparkFrame):
+            return of_units.read_ids(self._source).units
         return self._bounded_rows().units
 
     def _bounded_rows(self) -> BoundedRows:
         """The rows of units, which are chosen now if they were not yet."""
         if self._bounded is None:
-            self._bounded = bounded_rows(
+            self._bounded = of_units.bounded_rows(
                 self._source,
                 self._unit_key,
                 on_invalid=self._on_invalid,
@@ -214,9 +220,11 @@ class TableCounts:
         return self._bounded
 
     def _count(self, workload: Workload) -> ExactCounts:
-        if workload.schema.unit is not None:
+        if workload.schema.unit is not None and not isinstance(self._source.table, SparkFrame):
             bounded = self._bounded_rows()
-            n_records, counts = count_bounded(workload, bounded, self._threads, self._progress)
+            n_records, counts = of_units.count_bounded(
+                workload, bounded, self._threads, self._progress
+            )
             return ExactCounts(workload, n_records, counts)
         rows = self._rows
         if rows is not None and rows.complete:
@@ -234,6 +242,7 @@ class TableCounts:
             threads=self._threads,
             progress=self._progress,
             keep=keep,
+            unit_key=self._unit_key,
         )
         if keep is not None:  # Spark's rows stay where they are
             keep.complete = keep.rows == found.n_records

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from private_gsd.counting.on_threads import BATCH_ROWS, as_it_is, count_pieces
+from private_gsd.counting.units_on_spark import count_units_on_spark
 from private_gsd.data.encoding import Encoder, OnInvalid, Problems
 from private_gsd.data.sources.spark import SparkFrame
 from private_gsd.data.units.bounded_rows import BoundedRows, Bounding
@@ -21,11 +22,12 @@ from private_gsd.system.progress import Progress, ignore, shown
 from private_gsd.workloads.workload import MOST_UNITS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from private_gsd.counting.on_spark import PartitionSummary
     from private_gsd.data.sources import Source
     from private_gsd.schema import Schema
     from private_gsd.schema.unit import Unit
@@ -78,14 +80,28 @@ def bounded_rows(
             raise problems.error(source.name)
         _check_ids(source, unit, without)
         found = bounding.finish()
-    if found.units > MOST_UNITS:
-        raise SourceError(f"{source.name}: at most {MOST_UNITS:,} units can be counted")
+    _check_number(source, found.units)
     return found
 
 
-def read_ids(source: Source) -> BoundedRows:
+class UnitNumbers(NamedTuple):
+    """How many units a table has, and how many rows are taken of them. As sensitive as the table.
+
+    Attributes:
+        units: The number of units.
+        rows: The number of rows that are taken.
+    """
+
+    units: int
+    rows: int
+
+
+def read_ids(source: Source) -> UnitNumbers:
     """The number of units of a table and of rows that are taken; only the ids are read."""
     _, unit = _with_unit(source)
+    if isinstance(source.table, SparkFrame):
+        summary, _ = _on_spark(source, source.table, (unit.column,), None, UnitKey.draw(), None)
+        return UnitNumbers(summary.units, summary.taken)
     bounding = Bounding(unit, UnitKey.draw(), 0)
     without = 0
     for batch in source.table.batches((unit.column,), BATCH_ROWS):
@@ -93,7 +109,8 @@ def read_ids(source: Source) -> BoundedRows:
         without += ids.null_count
         bounding.add(ids, np.empty((len(ids), 0)))
     _check_ids(source, unit, without)
-    return bounding.finish()
+    found = bounding.finish()
+    return UnitNumbers(found.units, found.rows)
 
 
 def count_bounded(
@@ -123,15 +140,54 @@ def count_bounded(
     return bounded.rows if unit is not None and unit.rows_count else bounded.units, counts
 
 
+def count_on_spark(
+    workload: Workload, source: Source, key: UnitKey, on_invalid: OnInvalid
+) -> tuple[int, NDArray[np.int64]]:
+    """The same as of ``count_bounded``, of a Spark frame whose rows stay on the cluster.
+
+    Args:
+        workload: The queries.
+        source: The frame, opened with a schema that names a unit.
+        key: The secret key of the choice.
+        on_invalid: What to do with values outside the schema, see ``Encoder``.
+    """
+    schema, unit = _with_unit(source)
+    encoder = Encoder(schema, on_invalid=on_invalid)
+    summary, counts = _on_spark(source, source.table, source.columns, encoder, key, workload)
+    return summary.taken if unit.rows_count else summary.units, counts
+
+
+def _on_spark(
+    source: Source,
+    table: Any,
+    columns: Sequence[str],
+    encoder: Encoder | None,
+    key: UnitKey,
+    workload: Workload | None,
+) -> tuple[PartitionSummary, NDArray[np.int64]]:
+    """Numbers and counts of a Spark frame; errors have the messages of other tables."""
+    _, unit = _with_unit(source)
+    found, counts = count_units_on_spark(table, columns, encoder, unit, key, workload)
+    if found.failures:
+        raise DataError(f"{source.name}: {found.failures[0]}")
+    if found.problems:
+        raise found.problems.error(source.name)
+    _check_ids(source, unit, found.without)
+    if not found.rows:
+        raise SourceError(f"{source.name}: the table has no rows")
+    _check_number(source, found.units)
+    return found, counts
+
+
+def _check_number(source: Source, units: int) -> None:
+    if units > MOST_UNITS:
+        raise SourceError(f"{source.name}: at most {MOST_UNITS:,} units can be counted")
+
+
 def _with_unit(source: Source) -> tuple[Schema, Unit]:
     """The schema of a source and its unit of protection."""
     if source.schema is None or source.schema.unit is None:
         raise SourceError(f"{source.name}: open it with a schema that names the unit of protection")
-    if isinstance(source.table, SparkFrame):
-        raise SourceError(
-            f"{source.name}: rows of units cannot be chosen on Spark yet; write the table to "
-            "Parquet, and give its folder"
-        )
     return source.schema, source.schema.unit
 
 

@@ -29,8 +29,8 @@ from private_gsd.workloads.specs import default_specs, workload_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from private_gsd.counting.of_units import UnitNumbers
     from private_gsd.data.encoding import OnInvalid
-    from private_gsd.data.units.bounded_rows import BoundedRows
     from private_gsd.evaluation.metrics.machine_learning import PredictionTask
     from private_gsd.evaluation.table_sample import Matrix
     from private_gsd.measurements.measurements import Measurements
@@ -127,7 +127,7 @@ def _compare(
     holdout: TableSample | None,
     synthetic: TableSample,
     *,
-    units: BoundedRows | None,
+    units: UnitNumbers | None,
     queries: Workload,
     measurements: Measurements | None,
     targets: Sequence[str] | None,
@@ -193,7 +193,7 @@ def _compare(
     )
 
 
-def _units(data: Any, schema: Schema) -> BoundedRows | None:
+def _units(data: Any, schema: Schema) -> UnitNumbers | None:
     """The units of protection of the real table, and the rows that are taken; its ids are read."""
     if schema.unit is None:
         return None
