@@ -109,10 +109,10 @@ def count_part(job: bytes, batches: Batches) -> Batches:
     summary = PartitionSummary()
     bounding = Bounding(unit, UnitKey(secret), width)
     for batch in batches:
-        told = batch.column(2)
-        for each in told.drop_null():
+        summaries = batch.column(2)
+        for each in summaries.drop_null():
             summary.merge(pickle.loads(each.as_buffer()))
-        rows = batch.filter(told.is_null())
+        rows = batch.filter(summaries.is_null())
         matrix = np.empty((rows.num_rows, width), order="F")
         for place in range(width):
             matrix[:, place] = rows.column(place + 3).to_numpy()
@@ -145,8 +145,8 @@ def _rows(ids: Any, matrix: NDArray[np.float64], key: UnitKey, width: int) -> pa
 def _summary(summary: PartitionSummary, width: int) -> pa.RecordBatch:
     """A summary beside the rows."""
     columns = [pa.nulls(1, pa.float64()) for _ in range(width)]
-    told = pa.array([pickle.dumps(summary)], pa.binary())
-    found = [pa.array([0], pa.int32()), pa.nulls(1, pa.string()), told, *columns]
+    content = pa.array([pickle.dumps(summary)], pa.binary())
+    found = [pa.array([0], pa.int32()), pa.nulls(1, pa.string()), content, *columns]
     return pa.RecordBatch.from_arrays(found, names=_names(width))
 
 

@@ -7,7 +7,6 @@ data.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from private_gsd.privacy.budget import GAUSSIAN, INSECURE
 from private_gsd.privacy.noise import gaussian_scale
 from private_gsd.schema.neighbours import relation_of
 from private_gsd.workloads.checks import group_numbers
+from private_gsd.workloads.workload import times_rounded_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,13 +81,14 @@ def release_counts(
     if len(groups) != len(units):
         raise BudgetError(f"{len(groups):,} groups need as many budgets, not {len(units):,}")
     squares = workload.squared_sensitivities(neighbours)[list(groups)]
+    # A group of sensitivity 0 (a table of one cell) is treated as if its sensitivity were 1.
+    squares = times_rounded_up(np.where(squares > 0, squares, 1.0), exact.weight**2)
     conversion = accountant.conversion
-    # Noise is calibrated before the charge, so that a failure to calibrate costs nothing. A group
-    # of sensitivity 0 (a table of one cell) is treated as if its sensitivity were 1.
+    # Noise is calibrated before the charge, so that a failure to calibrate costs nothing.
     scales = np.array(
         [
-            gaussian_scale(_times(float(square) or 1.0, exact.weight**2), each, conversion)
-            for square, each in zip(squares, units, strict=True)
+            gaussian_scale(square, each, conversion)
+            for square, each in zip(squares.tolist(), units, strict=True)
         ]
     )
     charge = accountant.charge(
@@ -138,12 +139,6 @@ def records_sensitivity(workload: Workload) -> float:
     """The square of the most by which the number of records differs between neighbours."""
     unit = workload.schema.unit
     return 1.0 if unit is None else float(unit.most**2)
-
-
-def _times(square: float, factor: int) -> float:
-    """The product, rounded up where it is not exact: a sensitivity must not be understated."""
-    product = square * factor
-    return product if product <= 2**53 else math.nextafter(product, math.inf)
 
 
 def require_public_schema(exact: ExactCounts, noise: NoiseSource) -> None:

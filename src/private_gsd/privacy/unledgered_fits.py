@@ -100,9 +100,9 @@ def warn_if_repeated(fit: UnledgeredFit) -> None:
         f"{len(fits):,} fits of this process spend on the same data without a ledger, this one "
         f"included. Together they spend rho = {at_most(rho, 4)}, which converts to epsilon = "
         f"{at_most(epsilon, 4)} at delta = {at_most(delta, 4)}, and each "
-        f"release states its own part alone. {more}A notebook cell that is run again spends again. Give "
-        "all fits of the data one ledger, made with 'private-gsd ledger create', which adds up and "
-        "refuses what is over its total. (Tables in memory are taken for the same where they have "
+        f"release states its own part alone. {more}A notebook cell that is run again spends "
+        "again. Give all fits of the data one ledger, made with 'private-gsd ledger create', which "
+        "adds up and refuses what is over its total. (Tables in memory are taken for the same where they have "
         "the same columns.)",
         UncountedWarning,
         stacklevel=3,

@@ -159,8 +159,7 @@ class Workload:
             neighbours: "replace-one", where one row is replaced by another (the number of rows is
                 public, as in the paper), or "add-remove", where one row is added or removed.
         """
-        squares = self._row_squares(neighbours)
-        return squares * self._most**2
+        return times_rounded_up(self._row_squares(neighbours), self._most**2)
 
     def absolute_sensitivities(self, neighbours: Neighbours = "replace-one") -> NDArray[np.float64]:
         """For each group a bound on the sum of the absolute changes of its counts: L1.
@@ -169,7 +168,7 @@ class Workload:
         squared L2 sensitivity to a row. By a unit it is the same, or K times as much, with the
         argument of ``squared_sensitivities``, which holds for any norm.
         """
-        return self._row_squares(neighbours) * self._most
+        return times_rounded_up(self._row_squares(neighbours), self._most)
 
     @property
     def _most(self) -> int:
@@ -227,6 +226,13 @@ class RunningCounts:
         """For every query, how many of the rows meet it."""
         states = zip(self._families, self._states, strict=True)
         return np.concatenate([family.finish(state) for family, state in states])
+
+
+def times_rounded_up(squares: NDArray[np.float64], factor: int) -> NDArray[np.float64]:
+    """Products, rounded up where they are not exact: a sensitivity must not be understated."""
+    products = squares * factor
+    inexact = (products > 2**53) & (factor > 1)
+    return np.where(inexact, np.nextafter(products, math.inf), products)
 
 
 def rounded_up_root(square: float) -> float:

@@ -29,6 +29,7 @@ UNIT = Unit("id", 2)
         (pa.array([dt.date(2001, 2, 3)]), ["2001-02-03"]),
         (pa.array([True, False]), ["true", "false"]),
         (pa.array([None, None]), [None, None]),
+        (pa.array(["7", ""]).cast(pa.string_view()), ["7", None]),
     ],
     ids=str,
 )
@@ -43,7 +44,8 @@ def test_ids_are_text(array: Any, expected: list[str | None]) -> None:
     [
         (pa.array([12345.5]), "numbers that are not whole"),
         (pa.array([1e300]), "have too many digits for their type"),
-        (pa.array([b"12345"]), "holds bytes"),
+        (pa.array([b"12345"]), "holds binary"),
+        (pa.array([dt.datetime(2012, 3, 4, 12345 % 24)]), r"holds timestamp\[us\]"),
         (pa.array([[12345]]), "holds list"),
     ],
     ids=str,

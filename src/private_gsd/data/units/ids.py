@@ -16,6 +16,17 @@ if TYPE_CHECKING:
 # Floating-point numbers up to here are ids where they are whole: pandas has them for whole numbers
 # beside nulls.
 MOST_WHOLE = 2**53
+# The types of ids; moments are none, since their text depends on their unit.
+KINDS = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_integer,
+    pa.types.is_decimal,
+    pa.types.is_date,
+    pa.types.is_boolean,
+    pa.types.is_null,
+)
 
 
 def texts_of(batch: pa.RecordBatch, unit: Unit) -> pa.LargeStringArray:
@@ -36,29 +47,20 @@ def texts_of(batch: pa.RecordBatch, unit: Unit) -> pa.LargeStringArray:
     if pa.types.is_dictionary(kind):
         array = array.dictionary_decode()
         kind = array.type
-    if pa.types.is_floating(kind):
-        array = _whole(array, unit)
-    elif pa.types.is_decimal(kind):
-        if kind.scale > 0:
-            array = _whole(array.cast(pa.float64()), unit)
-    elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        raise DataError(
-            f"column {unit.column!r}, which names the unit, holds bytes; ids are text, whole "
-            "numbers, dates or booleans"
-        )
-    try:
-        texts = array.cast(pa.large_string())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    if pa.types.is_floating(kind) or (pa.types.is_decimal(kind) and kind.scale > 0):
+        array = _whole(array.cast(pa.float64()), unit)
+    elif not any(of_kind(kind) for of_kind in KINDS):
         raise DataError(
             f"column {unit.column!r}, which names the unit, holds {kind}; ids are text, whole "
             "numbers, dates or booleans"
-        ) from None
+        )
+    texts = array.cast(pa.large_string())
     return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.large_string()), texts)
 
 
 def _whole(array: pa.Array, unit: Unit) -> pa.Array:
     """Floating-point numbers as whole ones; NaN is null."""
-    values = array.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    values = array.to_numpy(zero_copy_only=False)
     null = np.isnan(values)
     known = np.where(null, 0.0, values)
     if not ((np.abs(known) <= MOST_WHOLE) & (known == np.rint(known))).all():
