@@ -42,7 +42,7 @@ SYNTHESIZE = (
     "private-gsd synthesize census.csv --schema schema.toml --epsilon 1"
     " -o synthetic.csv --force --release release --ledger ledger.db"
 )
-INHERITED = {"NUMBA_CACHE_DIR", "MAKEFLAGS", "MAKELEVEL", "MFLAGS"}
+INHERITED = {"NUMBA_CACHE_DIR", "PYTHONDONTWRITEBYTECODE", "MAKEFLAGS", "MAKELEVEL", "MFLAGS"}
 
 
 class Taken(NamedTuple):
@@ -87,7 +87,7 @@ class Checkout:
     def run(self, command: str, folder: str = ".") -> Taken:
         """Run a command within the clone, whose own programs are found first."""
         path = f"{self.folder / '.venv/bin'}{os.pathsep}{os.environ['PATH']}"
-        # Other checkouts' kernels would be loaded; a make that runs this would hand options down.
+        # Neither kernels of other checkouts, nor the options of a make that runs this.
         own = {key: value for key, value in os.environ.items() if key not in INHERITED}
         return timed(shlex.split(command), self.folder / folder, {**own, "PATH": path})
 

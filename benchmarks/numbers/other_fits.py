@@ -20,6 +20,8 @@ takes four minutes for the ACS with marginals of two columns, as dpmm's AIM has;
 default, the first of some 350 rounds was not done after three minutes. MST of opendp 0.16.0 refuses
 most budgets of tables with many columns, since a sum of shares is rounded above the total
 ("insufficient budget for query").
+
+**smartnoise** takes tables of categories alone here. It finds the categories in the data.
 """
 
 from __future__ import annotations
@@ -34,7 +36,11 @@ from typing import Any
 
 import numpy as np
 
-MODULES = {"dpmm": ["dpmm.pipelines"], "opendp": ["opendp.prelude", "mbi", "pandas"]}
+MODULES = {
+    "dpmm": ["dpmm.pipelines"],
+    "opendp": ["opendp.prelude", "mbi", "pandas"],
+    "smartnoise": ["snsynth", "pandas"],
+}
 CELLS = 64
 SHARE_OF_BINS = 0.1
 MODEL_SIZE = 80
@@ -43,7 +49,7 @@ MODEL_SIZE = 80
 def dpmm(real: Any, request: dict[str, Any]) -> Any:
     """Rows made by dpmm."""
     import pandas as pd
-    from dpmm.pipelines import AIMPipeline, MSTPipeline
+    from dpmm.pipelines import AIMPipeline, MSTPipeline, PrivBayesPipeline
 
     frame, domain = {}, {}
     for (name, column), values in zip(request["columns"].items(), real.T, strict=True):
@@ -56,14 +62,15 @@ def dpmm(real: Any, request: dict[str, Any]) -> Any:
             whole = column["kind"] == "whole" and not np.isnan(values).any()
             frame[name] = pd.Series(values.astype(np.int64) if whole else values)
             domain[name] = {"lower": column["lower"], "upper": column["upper"]}
-    pipeline, size = (
-        (AIMPipeline, MODEL_SIZE) if request["system"] == "dpmm-aim" else (MSTPipeline, None)
-    )
-    model = pipeline(
-        epsilon=(1 - SHARE_OF_BINS) * request["epsilon"],
+    pipelines = {"aim": AIMPipeline, "mst": MSTPipeline, "privbayes": PrivBayesPipeline}
+    # Without numbers there are no bins to be found.
+    numbers = any(column["kind"] != "category" for column in request["columns"].values())
+    bins = SHARE_OF_BINS * request["epsilon"] if numbers else None
+    model = pipelines[request["system"].partition("-")[2]](
+        epsilon=request["epsilon"] - (bins or 0),
         delta=request["delta"],
-        proc_epsilon=SHARE_OF_BINS * request["epsilon"],
-        max_model_size=size,
+        proc_epsilon=bins,
+        max_model_size=MODEL_SIZE if request["system"] == "dpmm-aim" else None,
         n_jobs=1,
     )
     model.fit(pd.DataFrame(frame), domain, random_state=request["seed"])
@@ -120,6 +127,23 @@ def opendp(real: Any, request: dict[str, Any]) -> Any:
     return np.column_stack(rows)
 
 
+def smartnoise(real: Any, request: dict[str, Any]) -> Any:
+    """Rows made by SmartNoise, of categories alone."""
+    import pandas as pd
+    from snsynth import Synthesizer
+
+    np.random.seed(request["seed"])  # noqa: NPY002 - what the package draws from
+    names = list(request["columns"])
+    # A missing value is a category of its own, -1.
+    frame = pd.DataFrame(np.where(np.isnan(real), -1, real).astype(np.int64), columns=names)
+    model = Synthesizer.create(
+        request["system"].partition("-")[2], epsilon=request["epsilon"], delta=request["delta"]
+    )
+    made = model.fit_sample(frame, preprocessor_eps=0.0, categorical_columns=names)
+    rows = made[names].to_numpy(dtype=float)
+    return np.where(rows < 0, np.nan, rows)
+
+
 def cuts(column: dict[str, Any]) -> list[Any]:
     """Evenly spaced cuts between the bounds, so that outer cells stand for the bounds themselves.
 
@@ -143,7 +167,7 @@ def main() -> None:
     package = request["system"].partition("-")[0]
     for module in MODULES[package]:
         import_module(module)
-    fit = dpmm if package == "dpmm" else opendp
+    fit = {"dpmm": dpmm, "opendp": opendp, "smartnoise": smartnoise}[package]
     begin, cpu = time.perf_counter(), time.process_time()
     made = fit(real, request)
     seconds = time.perf_counter() - begin, time.process_time() - cpu

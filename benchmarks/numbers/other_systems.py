@@ -1,7 +1,7 @@
 """Numbers: the tables of other systems' own packages, to compare with ours.
 
     python -m benchmarks.numbers.other_systems --data FILE.csv|census [--data …] --out FOLDER
-        --system dpmm-aim|dpmm-mst|opendp-aim|opendp-mst [--system …] --python PATH
+        --system dpmm-aim|dpmm-mst|opendp-aim|opendp-mst|… [--system …] --python PATH
         [--epsilons 0.23 1 3] [--seeds 5] [--jobs 1] [--limit SECONDS]
 
 ``python -m benchmarks.numbers`` then compares all tables in the folder. The packages do not go
@@ -9,11 +9,13 @@ together with ours or with one another, and run in an interpreter of their own, 
 
     python3.11 -m venv dpmm && dpmm/bin/pip install dpmm==0.1.9
     python3.11 -m venv opendp && opendp/bin/pip install 'opendp[mbi]==0.16.0' pandas
+    python3.11 -m venv smartnoise && smartnoise/bin/pip install smartnoise-synth==1.0.8
 
-Both take what our schemas say as public: categories, bounds, and which columns have nulls. Both
-promise (ε, δ) for adding or removing one row, which is weaker than for replacing one, and to their
-advantage. Their noise is secure: a seed names a table, and does not make it again. How they are
-called is in ``other_fits.py``. A table is left out that takes more than ten minutes of a processor.
+They take what our schemas say as public: categories, bounds, and which columns have nulls; but
+smartnoise finds the categories in the data. All promise (ε, δ) for adding or removing one row,
+which is weaker than for replacing one, and to their advantage. Their noise is secure: a seed names
+a table, and does not make it again. How they are called is in ``other_fits.py``. A table is left
+out that takes more than ten minutes of a processor.
 """
 
 from __future__ import annotations
@@ -43,7 +45,17 @@ from private_gsd.schema import Discrete, Real
 if TYPE_CHECKING:
     from private_gsd import Column, Schema
 
-SYSTEMS = ("dpmm-aim", "dpmm-mst", "opendp-aim", "opendp-mst")
+    Rows = np.ndarray[Any, Any]
+
+SYSTEMS = (
+    "dpmm-aim",
+    "dpmm-mst",
+    "dpmm-privbayes",
+    "opendp-aim",
+    "opendp-mst",
+    "smartnoise-aim",
+    "smartnoise-mst",
+)
 FITS = Path(__file__).with_name("other_fits.py")
 # One core for each table, whatever the library of linear algebra.
 ONE_CORE = {
@@ -67,7 +79,31 @@ def make(run: Run, folder: Path, python: str, limit: int) -> None:
     if path.exists():
         return
     schema, table = table_of(run.data)
-    matrix = read(table, schema).sample
+    try:
+        rows, seconds = rows_of(run, schema, read(table, schema).sample, python, limit)
+    except subprocess.CalledProcessError as error:
+        print(f"{path.name}: left out, {error}", flush=True)
+        return
+    path.with_suffix(".json").write_text(json.dumps(seconds))
+    unfinished = path.with_suffix(".part")
+    made = Encoder(schema).decode(rows)
+    pq.write_table(pa.Table.from_batches([made]), unfinished)
+    unfinished.rename(path)
+    print(f"{path.name}: {seconds}", flush=True)
+
+
+def rows_of(
+    run: Run, schema: Schema, matrix: Rows, python: str, limit: int
+) -> tuple[Rows, list[float]]:
+    """Synthetic rows by another system, encoded, and the seconds of wall and processor time.
+
+    Args:
+        run: The run.
+        schema: The schema.
+        matrix: The real rows, encoded.
+        python: The interpreter that has the system.
+        limit: The most seconds of a processor that it may take.
+    """
     request = {
         "system": run.system,
         "epsilon": run.epsilon,
@@ -80,19 +116,11 @@ def make(run: Run, folder: Path, python: str, limit: int) -> None:
     with tempfile.TemporaryDirectory() as exchange:
         np.save(Path(exchange, "real.npy"), matrix)
         Path(exchange, "request.json").write_text(json.dumps(request))
-        try:
-            subprocess.run([python, FITS, exchange], check=True, env={**os.environ, **ONE_CORE})
-        except subprocess.CalledProcessError as error:
-            print(f"{path.name}: left out, {error}", flush=True)
-            return
+        command = [python, str(FITS), exchange]
+        subprocess.run(command, check=True, env={**os.environ, **ONE_CORE}, stderr=subprocess.PIPE)
         made = np.load(Path(exchange, "made.npy"))
-        seconds = Path(exchange, "seconds.json").read_text()
-    rows = Encoder(schema).decode(within(schema, made, run.seed))
-    path.with_suffix(".json").write_text(seconds)
-    unfinished = path.with_suffix(".part")
-    pq.write_table(pa.Table.from_batches([rows]), unfinished)
-    unfinished.rename(path)
-    print(f"{path.name}: {seconds}", flush=True)
+        seconds = json.loads(Path(exchange, "seconds.json").read_text())
+    return within(schema, made, run.seed), seconds
 
 
 def described(column: Column) -> dict[str, Any]:
@@ -104,7 +132,7 @@ def described(column: Column) -> dict[str, Any]:
     return {**known, "kind": "real" if isinstance(column, Real) and column.decimals else "whole"}
 
 
-def within(schema: Schema, made: np.ndarray[Any, Any], seed: int) -> np.ndarray[Any, Any]:
+def within(schema: Schema, made: Rows, seed: int) -> Rows:
     """Rows as the schema allows them: within bounds, and nulls only where they may be.
 
     Other nulls become values of random other rows.

@@ -8,7 +8,7 @@ import pytest
 from private_gsd import datasets, exact_counts, workloads
 from private_gsd.measurements.measurements import measure
 from private_gsd.privacy.accountant import LocalAccountant
-from private_gsd.privacy.allocation import allocate
+from private_gsd.privacy.allocation import allocate, group_units
 from private_gsd.privacy.budget import RhoBudget
 from private_gsd.privacy.noise import InsecureSeededNoise, gaussian_scale
 
@@ -55,11 +55,15 @@ def test_an_allocation_reads_well() -> None:
 def test_layers_get_their_fraction_and_one_noise_each() -> None:
     """Where there is but one layer, it gets all."""
     some = np.arange(WORKLOAD.num_groups) < 20
-    allocation = allocate(WORKLOAD, BUDGET, layers=(some, 0.25))
-    units = np.array(allocation.units, dtype=float)
+    found = group_units(WORKLOAD, BUDGET, "replace-one", (some, 0.25))
+    units = np.array(found, dtype=float)
     assert units[some].sum() / units.sum() == pytest.approx(0.25)
-    scales = np.array([group.scale for group in allocation.groups])
+    squares = WORKLOAD.squared_sensitivities().tolist()
+    scales = np.array(
+        [gaussian_scale(square, each, "zcdp") for square, each in zip(squares, found, strict=True)]
+    )
     for layer in (some, ~some):
         assert scales[layer].max() == pytest.approx(scales[layer].min(), rel=1e-6)
     everything = np.ones(WORKLOAD.num_groups, dtype=np.bool_)
-    assert allocate(WORKLOAD, BUDGET, layers=(everything, 0.25)) == allocate(WORKLOAD, BUDGET)
+    alone = group_units(WORKLOAD, BUDGET, "replace-one", (everything, 0.25))
+    assert alone == allocate(WORKLOAD, BUDGET).units

@@ -15,14 +15,13 @@ import numpy as np
 from private_gsd.mechanisms.base import Mechanism, Plan
 from private_gsd.mechanisms.candidates import with_pairs
 from private_gsd.mechanisms.steps import measure, project
-from private_gsd.privacy.allocation import allocate
+from private_gsd.privacy.allocation import group_units
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from private_gsd.mechanisms.base import Task
     from private_gsd.mechanisms.steps import Steps
-    from private_gsd.privacy.allocation import Allocation
     from private_gsd.workloads import Workload
 
 # The share of the budget that marginals of three columns or more get, where pairs are measured too.
@@ -42,18 +41,18 @@ class OneShot(Mechanism):
 
     def steps(self, task: Task) -> Steps:
         """Measure all groups, and project."""
-        units = self.allocate(task).units
+        units = self.units(task)
         yield from measure("measure", range(task.workload.num_groups), units, stream=0)
         yield from project(0)
 
     def plan(self, task: Task) -> Plan:
         """Every group gets its part."""
-        units = self.allocate(task).units
+        units = self.units(task)
         return Plan(sum(units), units, 1, 0.0, task.workload.num_groups)
 
-    def allocate(self, task: Task) -> Allocation:
-        """How the budget is split over the groups."""
-        return allocate(task.workload, task.budget, neighbours=task.neighbours)
+    def units(self, task: Task) -> list[int]:
+        """The part of the budget that each group gets."""
+        return group_units(task.workload, task.budget, task.neighbours)
 
 
 @dataclass(frozen=True)
@@ -66,10 +65,10 @@ class Layered(OneShot):
         """The target workload, and the pairs in its marginals of three columns or more."""
         return with_pairs(target)
 
-    def allocate(self, task: Task) -> Allocation:
-        """How the budget is split: the same noise on all groups of a layer."""
+    def units(self, task: Task) -> list[int]:
+        """The part of the budget that each group gets: the same noise on all of a layer."""
         layers = (_upper(task.workload), UPPER)
-        return allocate(task.workload, task.budget, neighbours=task.neighbours, layers=layers)
+        return group_units(task.workload, task.budget, task.neighbours, layers)
 
 
 def _upper(workload: Workload) -> NDArray[np.bool_]:

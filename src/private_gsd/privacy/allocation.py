@@ -80,35 +80,15 @@ class Allocation:
 
 
 def allocate(
-    workload: Workload,
-    budget: RhoBudget,
-    *,
-    neighbours: Neighbours = "replace-one",
-    layers: tuple[NDArray[np.bool_], float] | None = None,
+    workload: Workload, budget: RhoBudget, *, neighbours: Neighbours = "replace-one"
 ) -> Allocation:
     """Split a budget over all groups of a workload, so that all counts get the same noise.
-
-    Each group gets a part in proportion to its squared sensitivity, as if the workload were
-    measured as one vector. The noise of a sum is the
-    same relative to the largest contribution of one row.
 
     Args:
         workload: The queries to be measured.
         budget: The budget that is split.
         neighbours: The neighbouring relation.
-        layers: A mask of the groups of the first layer, and the fraction of the budget that this
-            layer gets. Noise is then the same within each of the two layers. If all groups are
-            in one layer, that layer gets the whole budget.
     """
-    squares = workload.squared_sensitivities(neighbours)
-    # A group of sensitivity 0 is treated as if its sensitivity were 1, as ``measuring`` does.
-    squares = np.where(squares > 0, squares, 1.0)
-    weights = squares / workload.max_contributions**2
-    if layers is not None:
-        some, fraction = layers
-        if some.any() and not some.all():
-            for mine, part in ((some, fraction), (~some, 1 - fraction)):
-                weights[mine] *= part / weights[mine].sum()
     groups = tuple(
         GroupAllocation(
             group,
@@ -118,7 +98,46 @@ def allocate(
             gaussian_scale(square, units, budget.conversion),
         )
         for group, (queries, units, square) in enumerate(
-            zip(workload.group_sizes, budget.split(weights.tolist()), squares.tolist(), strict=True)
+            zip(
+                workload.group_sizes,
+                group_units(workload, budget, neighbours),
+                _squares(workload, neighbours).tolist(),
+                strict=True,
+            )
         )
     )
     return Allocation(budget, neighbours, groups)
+
+
+def group_units(
+    workload: Workload,
+    budget: RhoBudget,
+    neighbours: Neighbours,
+    layers: tuple[NDArray[np.bool_], float] | None = None,
+) -> list[int]:
+    """The part of a budget that each group of a workload gets, for the same noise on all counts.
+
+    Each part is in proportion to the group's squared sensitivity, as if the workload were measured
+    as one vector. The noise of a sum is the same relative to the largest contribution of one row.
+
+    Args:
+        workload: The queries to be measured.
+        budget: The budget that is split.
+        neighbours: The neighbouring relation.
+        layers: A mask of the groups of the first layer, and the fraction of the budget that this
+            layer gets. Noise is then the same within each of the two layers. If all groups are
+            in one layer, that layer gets the whole budget.
+    """
+    weights = _squares(workload, neighbours) / workload.max_contributions**2
+    if layers is not None:
+        some, fraction = layers
+        if some.any() and not some.all():
+            for mine, part in ((some, fraction), (~some, 1 - fraction)):
+                weights[mine] *= part / weights[mine].sum()
+    return budget.split(weights.tolist())
+
+
+def _squares(workload: Workload, neighbours: Neighbours) -> NDArray[np.float64]:
+    """Squared sensitivities; 0 is treated as if it were 1, as ``measuring`` does."""
+    squares = workload.squared_sensitivities(neighbours)
+    return np.where(squares > 0, squares, 1.0)

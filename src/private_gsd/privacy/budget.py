@@ -13,9 +13,11 @@ distribution of the privacy loss is known, and the conversion "gdp" computes a s
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -62,8 +64,7 @@ def epsilon_of(rho: float, delta: float, conversion: Conversion = "zcdp") -> flo
     paper = rho + 2 * math.sqrt(rho * -math.log(delta))
     if conversion == "paper" or rho == 0:
         return paper
-    least_delta = _LEAST_DELTA[conversion]
-    return _boundary(lambda each: least_delta(rho, each) > delta, 0.0, paper)[1]
+    return _epsilon_of(rho, delta, conversion, paper)
 
 
 def rho_of(epsilon: float, delta: float, conversion: Conversion = "zcdp") -> float:
@@ -89,9 +90,23 @@ def rho_of(epsilon: float, delta: float, conversion: Conversion = "zcdp") -> flo
         low, high = paper, paper
         while high < MAX_RHO and least_delta(high, epsilon) <= delta:
             low, high = high, 2 * high
-        rho, _ = _boundary(lambda each: least_delta(each, epsilon) <= delta, low, high)
+        rho = _rho_of(epsilon, delta, conversion, low, high)
     # The factor exceeds all rounding errors above, so that the result is never too large.
     return rho * (1 - 1e-12)
+
+
+@lru_cache(maxsize=1024)
+def _epsilon_of(rho: float, delta: float, conversion: Conversion, most: float) -> float:
+    """See ``epsilon_of``; a run asks for the same budgets again and again."""
+    least_delta = _LEAST_DELTA[conversion]
+    return _boundary(lambda each: least_delta(rho, each) > delta, 0.0, most)[1]
+
+
+@lru_cache(maxsize=1024)
+def _rho_of(epsilon: float, delta: float, conversion: Conversion, low: float, high: float) -> float:
+    """See ``rho_of``: the largest ρ between two that is valid."""
+    least_delta = _LEAST_DELTA[conversion]
+    return _boundary(lambda each: least_delta(each, epsilon) <= delta, low, high)[0]
 
 
 def _boundary(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
@@ -251,9 +266,11 @@ class RhoBudget:
         """Units for each part, in proportion to its weight; their sum never exceeds the budget."""
         if not weights or not all(math.isfinite(w) and w > 0 for w in weights):
             raise BudgetError(f"weights must be positive numbers, not {list(weights)!r:.200}")
-        exact = [Fraction(weight) for weight in weights]
-        total = sum(exact)
-        parts = [math.floor(self.units * weight / total) for weight in exact]
+        number = Counter(weights)  # of many groups most weigh the same
+        exact = {weight: Fraction(weight) for weight in number}
+        total = sum(exact[weight] * times for weight, times in number.items())
+        part = {weight: math.floor(self.units * exact[weight] / total) for weight in number}
+        parts = [part[weight] for weight in weights]
         if min(parts) <= 0:
             raise BudgetError(f"the budget is too small to be split in {len(parts):,} parts")
         return parts

@@ -229,7 +229,9 @@ class GibbsSampler:
         return np.asarray(self._columns.base_scores + self._temperature * logs)
 
     def _uniform_logs(self) -> Shares:
-        """The log-probabilities of the atoms among uniform random values."""
+        """The log-probabilities of the atoms among uniform random values, where any are needed."""
+        if self._learned.all():
+            return np.zeros(int(self._columns.starts[-1]))
         rows = max(self._rows, UNIFORM_ROWS)
         atoms = self._objective.state(self._objective.random_table(rows, 0)).atoms
         return np.concatenate(
