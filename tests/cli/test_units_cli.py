@@ -71,3 +71,14 @@ def test_what_makes_no_sense_is_refused(
 ) -> None:
     _, error = run("plan", *COMMON, *words, cwd=place, code=code)
     assert message in " ".join(error.split())
+
+
+def test_a_schema_is_checked_with_its_unit(place: Path) -> None:
+    schema().write(place / "schema.toml")
+    out, _ = run("schema", "check", "schema.toml", "visits.csv", cwd=place)
+    assert "rows fit the schema, 200 units, of whose rows" in out
+    text = (place / "visits.csv").read_text().splitlines()
+    age, _, ward = text[1].split(",")
+    (place / "visits.csv").write_text("\n".join([text[0], f"{age},,{ward}", *text[2:]]))
+    _, error = run("schema", "check", "schema.toml", "visits.csv", cwd=place, code=5)
+    assert "is null in 1 row; remove them" in " ".join(error.split())

@@ -102,8 +102,8 @@ def warn_if_repeated(fit: UnledgeredFit) -> None:
         f"{at_most(epsilon, 4)} at delta = {at_most(delta, 4)}, and each "
         f"release states its own part alone. {more}A notebook cell that is run again spends "
         "again. Give all fits of the data one ledger, made with 'private-gsd ledger create', which "
-        "adds up and refuses what is over its total. (Tables in memory are taken for the same where they have "
-        "the same columns.)",
+        "adds up and refuses what is over its total. (Tables in memory are taken for the same "
+        "where they have the same columns.)",
         UncountedWarning,
         stacklevel=3,
     )
