@@ -8,16 +8,19 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from numpy.typing import NDArray
 
 from private_gsd import (
     BudgetError,
+    Categorical,
     Ledger,
     LedgerError,
     LocalAccountant,
     RhoBudget,
+    Schema,
     Unit,
     exact_counts,
     workloads,
@@ -217,6 +220,26 @@ def test_the_guarantee_names_the_unit(tmp_path: Path) -> None:
     assert "groups_of_units" not in of_rows
     assert of_rows["unit"] is None
     assert "The unit of protection is one row" in of_rows["guarantee"]
+
+
+def test_units_of_different_sizes_replace_each_other() -> None:
+    """Of a table of one cell, which no row in place of another changes: 4 rows against 1."""
+    columns = [Categorical("all", values=["a"])]
+    for weighting, square in (("rows", 16.0), ("units", 0.0)):
+        known = Schema(columns, unit=Unit("id", 4, weighting))  # type: ignore[arg-type]
+        asked = workloads.categorical_marginals(known, 1)
+        assert asked.squared_sensitivities("replace-one").tolist() == [square]
+        few, many = (
+            exact_counts(asked, pa.table({"id": [1, *[2] * rows], "all": ["a"] * (rows + 1)}))
+            for rows in (1, 4)
+        )
+        change = int(many.counts[0] - few.counts[0])
+        assert change == (3 if weighting == "rows" else 0)
+        assert change**2 <= square
+        noise = Seen()
+        release_counts(many, [0], [9], accountant=accountant("replace-one", "id"), noise=noise)
+        least = gaussian_scale(max(square, 1.0) * many.weight**2, 9, "zcdp")
+        assert noise.scales == [least]
 
 
 def test_large_weights_are_rounded_to_the_safe_side() -> None:
