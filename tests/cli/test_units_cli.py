@@ -30,8 +30,8 @@ def test_the_whole_job(place: Path) -> None:
     assert "at delta 1e-06, replace-one of units by 'patient': rho" in out
     out, _ = run("plan", *COMMON, *UNIT, "--ledger", "ledger.db", cwd=place)
     assert "200 units, " in out
-    assert "the unit of protection is all records with the same 'patient': at most 3 rows" in out
-    assert "each unit counts one" in out
+    unit = "all rows with the same 'patient', of which at most 3 are taken; each unit counts one"
+    assert f"the unit of protection is {unit}" in out
     words = ["-o", "out.csv", "--release", "release", "--ledger", "ledger.db"]
     out, _ = run("synthesize", *COMMON, *UNIT, *QUICK, *words, cwd=place)
     assert "replace-one neighbours, all records with the same 'patient'" in out
@@ -51,7 +51,7 @@ def test_options_go_before_the_schema(place: Path) -> None:
     assert json.loads(out)["unit"] == "patient"
     guess = ["--expected-records", "500", "--delta", "1e-6"]
     out, _ = run("plan", *COMMON, "--weighting", "rows", "--at-most", "2", *guess, cwd=place)
-    assert "at most 2 rows of a unit are taken, and each of them counts" in out
+    assert "of which at most 2 are taken; each of them counts one" in out
     assert "the number of rows that are taken of units gets noise of" in out
 
 
@@ -75,6 +75,8 @@ def test_what_makes_no_sense_is_refused(
 
 def test_a_schema_is_checked_with_its_unit(place: Path) -> None:
     schema().write(place / "schema.toml")
+    out, _ = run("schema", "check", "schema.toml", cwd=place)
+    assert "the unit of protection is all rows with the same 'patient'" in " ".join(out.split())
     out, _ = run("schema", "check", "schema.toml", "visits.csv", cwd=place)
     assert "rows fit the schema, 200 units, of whose rows" in out
     text = (place / "visits.csv").read_text().splitlines()

@@ -82,6 +82,14 @@ def test_what_makes_no_sense_is_refused(keys: Any, words: str) -> None:
         Unit.from_dict(keys)
 
 
+def test_it_says_what_it_is() -> None:
+    rows = Schema(COLUMNS, unit=Unit("id", 3, "rows"))
+    words = "all rows with the same 'id', of which at most 3 are taken; each of them counts one"
+    assert rows.unit is not None and rows.unit.in_words == words
+    assert "unit of protection: all rows with the same" in rows._repr_html_()
+    assert "unit of protection" not in rows.with_unit(None)._repr_html_()
+
+
 def test_an_id_is_no_column() -> None:
     with pytest.raises(SchemaError, match="column 'age' names the unit of protection, and would"):
         Schema(COLUMNS, unit=Unit("age", 2))

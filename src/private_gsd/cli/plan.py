@@ -14,7 +14,6 @@ from private_gsd.cli import console, options
 from private_gsd.cli.panels import DATA, OUTPUT, PRIVACY
 from private_gsd.cli.synthesizer_options import SynthesizerOptions, with_synthesizer_options
 from private_gsd.mechanisms.forecast import HEADERS, SHOWN
-from private_gsd.privacy.record import unit_in_words
 
 if TYPE_CHECKING:
     from private_gsd.mechanisms.forecast import Forecast
@@ -90,13 +89,8 @@ def show(forecast: Forecast, every: bool) -> None:
         f"rho = {budget.rho:.4g} (epsilon = {budget.epsilon:.4g} at delta = {budget.delta:.4g}), "
         f"{forecast.neighbours} neighbours"
     )
-    unit = workload.schema.unit
-    if unit is not None:
-        say(
-            f"the unit of protection is {escape(unit_in_words(unit.column))}: at most "
-            f"{unit.at_most:,} rows of a unit are taken, and "
-            + ("each of them counts" if unit.rows_count else "each unit counts one")
-        )
+    if workload.schema.unit is not None:
+        say(f"the unit of protection is {escape(workload.schema.unit.in_words)}")
     if forecast.counting:
         say(
             f"the number of {forecast.records} gets noise of {forecast.counting:,.3g} "

@@ -129,8 +129,9 @@ class Schema:
         return len(self.columns)
 
     def _repr_html_(self) -> str:
+        title = "Schema, DRAFTED from data" if self.drafted else "Schema"
         return html_table(
-            "Schema, DRAFTED from data" if self.drafted else "Schema",
+            title if self.unit is None else f"{title}; unit of protection: {self.unit.in_words}",
             ("column", "kind", "null", "domain", "description"),
             [
                 (each.name, each.kind, "yes" * each.nullable, each.domain, each.description)

@@ -57,6 +57,15 @@ class Unit:
                 raise SchemaError(f"unit: {name} must be {listed}, not {value!r:.80}")
 
     @property
+    def in_words(self) -> str:
+        """The unit, and what of it is counted, in words."""
+        counts = "each of them counts one" if self.rows_count else "each unit counts one"
+        return (
+            f"all rows with the same {self.column!r}, of which at most {self.at_most:,} are taken; "
+            f"{counts}"
+        )
+
+    @property
     def rows_count(self) -> bool:
         """Whether each row counts one, and a unit as many as it has rows."""
         return self.weighting == "rows" and self.at_most > 1
