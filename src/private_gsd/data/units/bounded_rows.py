@@ -15,7 +15,7 @@ import weakref
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -44,13 +44,6 @@ DEEPEST = 4
 ID_BYTES = 32
 
 
-class _Piece(NamedTuple):
-    """Rows of the same weight: a matrix, or its place in the temporary file."""
-
-    rows: int
-    place: Matrix | int
-
-
 class BoundedRows:
     """The rows that were taken, in pieces of the same weight. As sensitive as the table.
 
@@ -64,7 +57,8 @@ class BoundedRows:
         self.units = 0
         self.rows = 0
         self.all_rows = 0
-        self._pieces: defaultdict[int, list[_Piece]] = defaultdict(list)
+        # For each weight matrices, or their places in the temporary file.
+        self._pieces: defaultdict[int, list[Matrix | int]] = defaultdict(list)
         self._left = TAKEN_BYTES if taken_bytes is None else taken_bytes
         self._file: IO[bytes] | None = None
 
@@ -82,7 +76,7 @@ class BoundedRows:
         ends = np.flatnonzero(np.diff(weights[order])) + 1
         for mine in np.split(order, ends):
             if len(mine):
-                piece = _Piece(len(mine), self._placed(np.asfortranarray(matrix[mine])))
+                piece = self._placed(np.asfortranarray(matrix[mine]))
                 self._pieces[int(weights[mine[0]])].append(piece)
 
     def _placed(self, matrix: Matrix) -> Matrix | int:
@@ -105,16 +99,17 @@ class BoundedRows:
     def pieces(self, weight: int, rows: int) -> Iterator[Matrix]:
         """The rows of a weight, in matrices of at most so many rows."""
         for piece in self._pieces[weight]:
-            matrix: Matrix
-            if isinstance(piece.place, int):
-                if self._file is None:
-                    raise SourceError("the temporary file of the rows is gone")
-                self._file.seek(piece.place)
-                matrix = np.load(self._file, allow_pickle=False)
-            else:
-                matrix = piece.place
+            matrix = self._read(piece) if isinstance(piece, int) else piece
             for start in range(0, len(matrix), rows):
                 yield matrix[start : start + rows]
+
+    def _read(self, place: int) -> Matrix:
+        """A matrix of the temporary file."""
+        if self._file is None:
+            raise SourceError("the temporary file of the rows is gone")
+        self._file.seek(place)
+        found: Matrix = np.load(self._file, allow_pickle=False)
+        return found
 
 
 class Bounding:
