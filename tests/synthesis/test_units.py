@@ -191,3 +191,21 @@ def test_a_sweep_of_units(weighting: str) -> None:
 def test_a_budget_in_epsilon_needs_no_delta_where_units_are_public() -> None:
     release = fitting.fitted(schema(3), 1.0, TABLE, **SMALL).release_
     assert release.settings.budget == Budget(1.0, 1 / 300**2, conversion="gdp")
+
+
+@pytest.mark.slow
+@pytest.mark.worker("engines")
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+@pytest.mark.parametrize("weighting", ["units", "rows"])
+def test_a_spark_frame_of_units_is_fitted(spark: Any, weighting: str, tmp_path: Path) -> None:
+    """By a mechanism that counts twice: with the same key the measurements of a table in memory."""
+    frame = spark.createDataFrame(SPELLED).repartition(3)
+    known, given = schema(2, weighting), {**ADAPTIVE, "insecure_noise_seed": 7}
+    synth = fitted(known, frame, **given, release=tmp_path / "release")
+    here = fitted(known, SPELLED, **given)
+    found, expected = (each.release_.measurements() for each in (synth, here))
+    assert found is not None and expected is not None
+    assert found.counts.tolist() == expected.counts.tolist()
+    assert synth.sample().columns == ["ward", "age"]
+    for path in (tmp_path / "release").rglob("*"):
+        assert not path.is_file() or b"7391" not in path.read_bytes()
