@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import re
 import subprocess
 import sys
 import time
@@ -113,9 +114,8 @@ def perform(run: Run, limit: int, environments: Path) -> dict[str, Any]:
     try:
         rows, found["processor"] = made(run, limit, environments)
     except subprocess.CalledProcessError as error:
-        lines = (error.stderr or b"").decode(errors="replace").strip().splitlines() or [""]
         over = error.returncode in (-24, -9)
-        return {**found, "failed": f"over {limit} s" if over else lines[-1][:200]}
+        return {**found, "failed": f"over {limit} s" if over else reason(error.stderr or b"")}
     for name, spec in WORKLOADS.items():
         queries = workload_of(schema, [spec])
         errors = np.abs(count(queries, real) / len(real) - count(queries, rows) / len(rows))
@@ -127,6 +127,13 @@ def perform(run: Run, limit: int, environments: Path) -> dict[str, Any]:
         if score.model == MODELS[0] and score.trained_on == "synthetic"
     ]
     return {**found, "F1": float(np.mean(scores))}
+
+
+def reason(output: bytes) -> str:
+    """The line of a program's errors that names the last error."""
+    lines = output.decode(errors="replace").strip().splitlines() or ["no reason given"]
+    named = [line for line in lines if re.match(r"[\w.]+(Error|Exception)\b", line)]
+    return [*lines[-1:], *named][-1][:200]
 
 
 def report(found: list[dict[str, Any]]) -> str:

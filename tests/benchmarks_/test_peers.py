@@ -31,6 +31,19 @@ def test_what_fails_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert found["data"] == "table"
 
 
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        (b"", "no reason given"),
+        (b"killed", "killed"),
+        (b"  File a\nValueError: one\n", "ValueError: one"),
+        (b'a.OpenDPException: \n  Failed("two\n  lines\n")', "a.OpenDPException: "),
+    ],
+)
+def test_the_last_error_is_the_reason(output: bytes, expected: str) -> None:
+    assert peers.reason(output) == expected
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("_table")
 def test_our_own_rows_have_all_scores(tmp_path: Path) -> None:

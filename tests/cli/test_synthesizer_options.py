@@ -99,7 +99,14 @@ def test_every_option_arrives(tmp_path: Path) -> None:
         "rows": 300,
         "random_state": 5,
         "threads": 1,
+        "for_models": None,
     }
+
+
+def test_the_column_for_models_arrives(tmp_path: Path) -> None:
+    SCHEMA.write(tmp_path / "schema.toml")
+    stated = SynthesizerOptions(tmp_path / "schema.toml", 1.0, for_models="age")
+    assert stated.synthesizer().for_models == "age"
 
 
 def test_defaults_are_those_of_python(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_one_table_is_counted_with_one_choice() -> None:
     """As a run does: several workloads, one after the other, of the same rows."""
     known = schema(2)
     counts = TableCounts(open_source(TABLE, known), again=True)
-    assert counts.known_records() == len(set(TABLE["patient"].to_pylist()))
+    assert counts.records() == len(set(TABLE["patient"].to_pylist()))
     first, again = counts(workload_of(known)), counts(workload_of(known))
     np.testing.assert_array_equal(first.counts, again.counts)
     fresh = TableCounts(open_source(TABLE, known), again=True)(workload_of(known))
@@ -250,7 +250,7 @@ def test_spark_has_the_same_counts(spark: Any, weighting: Any) -> None:
     numbers = read_ids(open_source(frame, known))
     assert numbers == read_ids(open_source(table, known))
     counts = TableCounts(open_source(frame, known), again=True)
-    assert counts.known_records() == numbers.units
+    assert counts.records() == numbers.units
     first, again = counts(asked), counts(workload_of(known))
     np.testing.assert_array_equal(first.counts, again.counts)
 

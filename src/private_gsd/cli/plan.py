@@ -96,6 +96,8 @@ def show(forecast: Forecast, every: bool) -> None:
             f"the number of {forecast.records} gets noise of {forecast.counting:,.3g} "
             f"{forecast.records}"
         )
+    if forecast.mechanism.emphasis:
+        say(forecast.mechanism.emphasis)
     if forecast.selection_summary:
         selected = forecast.plan.pairs is None
         what = "Each group, if it is selected" if selected else "What is measured in any case"

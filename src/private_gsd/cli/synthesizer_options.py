@@ -182,6 +182,15 @@ class SynthesizerOptions:
             autocompletion=lambda: list(NAMES),
         ),
     ] = "gsd"
+    for_models: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            rich_help_panel=SYNTHESIS,
+            help="The column that models trained on the table will predict: its marginals with "
+            "other columns get half of the budget of all others.",
+        ),
+    ] = None
     rows: options.Rows = None
     random_state: options.RandomState = 0
     threads: options.Threads = None
@@ -207,6 +216,7 @@ class SynthesizerOptions:
             knowledge=Knowledge(counts, self.derived_statistics or (), external),
             random_state=self.random_state,
             threads=self.threads,
+            for_models=self.for_models,
         )
 
     def _with_unit(self, schema: Schema) -> Schema:

@@ -195,7 +195,7 @@ class TableCounts:
             self._last = found
             return found
 
-    def known_records(self) -> int | None:
+    def records(self) -> int | None:
         """The number of records, counted if necessary; None if the table can be read only once.
 
         Where the schema names a unit of protection, it is the number of units.

@@ -136,6 +136,11 @@ class Mechanism(ABC):
         return self.to_dict()
 
     @property
+    def emphasis(self) -> str:
+        """What gets less noise than the rest, in words; empty where nothing does."""
+        return ""
+
+    @property
     def gaussian_noise_only(self) -> bool:
         """Whether all of its noise is Gaussian, so that the conversion "gdp" holds."""
         return False

@@ -95,6 +95,11 @@ class NumbersFirst(Mechanism):
         return self.then.selection_settings
 
     @property
+    def emphasis(self) -> str:
+        """What the other mechanism measures with less noise."""
+        return self.then.emphasis
+
+    @property
     def gaussian_noise_only(self) -> bool:
         """Histograms have Gaussian noise; the rest is the other mechanism's."""
         return self.then.gaussian_noise_only

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from private_gsd.errors import BudgetError, did_you_mean
@@ -61,12 +61,29 @@ def mechanism_from_dict(document: Any) -> Mechanism:
     """The mechanism that ``Mechanism.to_dict`` gave."""
     settings = dict(document)
     kind = MECHANISMS[settings.pop("name")]
-    known = {each.name for each in fields(kind)}  # type: ignore[arg-type]
-    if set(settings) != known:
+    known = {each.name: each.default for each in fields(kind)}  # type: ignore[arg-type]
+    needed = {name for name, default in known.items() if default is not None}
+    if not needed <= set(settings) <= set(known):
         raise BudgetError(f"the settings of {kind.name} are {sorted(known)}, not {settings!r:.80}")
     if "then" in settings:
         settings["then"] = mechanism_from_dict(settings["then"])
     return kind(**settings)
+
+
+def mechanism_for_models(mechanism: Mechanism, column: str) -> Mechanism:
+    """The mechanism, with less noise on the marginals with a column that models will predict.
+
+    >>> mechanism_for_models(Layered(), "income")
+    Layered(for_models='income')
+    """
+    if isinstance(mechanism, NumbersFirst):
+        return replace(mechanism, then=mechanism_for_models(mechanism.then, column))
+    if isinstance(mechanism, OneShot) and mechanism.for_models in (None, column):
+        return replace(mechanism, for_models=column)
+    raise BudgetError(
+        f"for_models is a setting of one-shot and layered, not of {mechanism!r:.80}; leave out one "
+        "of the two"
+    )
 
 
 def conversion_of(mechanism: Mechanism | None) -> Conversion:

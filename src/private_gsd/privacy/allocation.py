@@ -114,6 +114,7 @@ def group_units(
     budget: RhoBudget,
     neighbours: Neighbours,
     layers: tuple[NDArray[np.bool_], float] | None = None,
+    favoured: NDArray[np.bool_] | None = None,
 ) -> list[int]:
     """The part of a budget that each group of a workload gets, for the same noise on all counts.
 
@@ -127,13 +128,23 @@ def group_units(
         layers: A mask of the groups of the first layer, and the fraction of the budget that this
             layer gets. Noise is then the same within each of the two layers. If all groups are
             in one layer, that layer gets the whole budget.
+        favoured: A mask of the groups that get half of what all others of their layer would get, in
+            addition to their own.
     """
     weights = _squares(workload, neighbours) / workload.max_contributions**2
+    parts = [np.ones(len(weights), dtype=np.bool_)]
     if layers is not None:
         some, fraction = layers
+        parts = [some, ~some]
         if some.any() and not some.all():
             for mine, part in ((some, fraction), (~some, 1 - fraction)):
                 weights[mine] *= part / weights[mine].sum()
+    if favoured is not None:
+        for layer in parts:
+            mine, others = layer & favoured, layer & ~favoured
+            if mine.any():
+                weights[others] /= 2
+                weights[mine] *= 1 + weights[others].sum() / weights[mine].sum()
     return budget.split(weights.tolist())
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from private_gsd.counting.of_units import read_ids
 from private_gsd.data.sources import open_source
-from private_gsd.errors import BudgetError, SourceError
+from private_gsd.errors import BudgetError, SourceError, WorkloadError
 from private_gsd.mechanisms.defaults import (
     check_projector,
     choose_pairs,
@@ -100,6 +100,13 @@ class Choices:
         ):
             return self
         schema, mechanism = parameters.schema, StrongestPairs()
+        if parameters.for_models is not None:
+            if too_many_pairs(schema):
+                raise WorkloadError(
+                    f"for_models={parameters.for_models!r} measures all pairs of columns, and this "
+                    "schema has too many; name a workload of some columns, or leave it out"
+                )
+            return self
         if n_records and self.public:
             selecting = replace(parameters, mechanism=mechanism)
             budget = Choices(selecting, self.account).budget(n_records)
@@ -121,9 +128,10 @@ class Choices:
             return target
         if not n_records or not self.public:
             return parameters.target_of(default_specs(parameters.schema))
-        return parameters.target_of(
-            choose_specs(parameters.schema, self.budget(n_records), n_records)
-        )
+        specs = choose_specs(parameters.schema, self.budget(n_records), n_records)
+        if parameters.for_models is not None and specs == default_specs(parameters.schema, 1):
+            specs = default_specs(parameters.schema, 2)
+        return parameters.target_of(specs)
 
     def candidates(self, target: Workload) -> Workload:
         """The candidate queries, if there is memory for a table of them."""

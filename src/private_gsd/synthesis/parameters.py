@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,20 @@ from private_gsd.errors import (
     LedgerError,
     SchemaError,
     WorkloadError,
+    did_you_mean,
 )
 from private_gsd.measurements.knowledge import Knowledge
 from private_gsd.mechanisms.defaults import check_knowledge, choose_mechanism, numbers_first
-from private_gsd.mechanisms.one_shot import OneShot
-from private_gsd.mechanisms.registry import check_conversion, conversion_of, mechanism_of
+from private_gsd.mechanisms.one_shot import OneShot, with_column
+from private_gsd.mechanisms.registry import (
+    check_conversion,
+    conversion_of,
+    mechanism_for_models,
+    mechanism_of,
+)
 from private_gsd.privacy.budget import Budget, RhoBudget
 from private_gsd.privacy.ledger import Ledger
+from private_gsd.projection.genetic import GeneticSearch
 from private_gsd.projection.projectors import projector_of, rows_of
 from private_gsd.runs.release_run import require_ledger
 from private_gsd.runs.settings import MOST_SEED, MOST_THREADS
@@ -53,6 +60,7 @@ class Parameters:
         knowledge: What is known beside the measurements.
         random_state: The seed of the projection.
         threads: The number of threads; all cores by default.
+        for_models: The column that models will predict; None for none.
     """
 
     schema: Schema
@@ -64,6 +72,7 @@ class Parameters:
     knowledge: KnowledgeOf
     random_state: int
     threads: int | None
+    for_models: str | None = None
 
     @classmethod
     def of(
@@ -79,21 +88,27 @@ class Parameters:
         knowledge: Any = None,
         random_state: Any = 0,
         threads: Any = None,
+        for_models: Any = None,
     ) -> Parameters:
         """The values that the parameters of a ``Synthesizer`` stand for; refuses what is wrong."""
         _check_schema(schema)
+        projector = projector_of(projector)
+        if for_models is not None and isinstance(projector, GeneticSearch):
+            projector = replace(projector, for_models=for_models)
         parameters = cls(
             schema=schema,
             budget=_budget_of(budget, epsilon),
             workload=[workload] if isinstance(workload, str) else workload,
             mechanism=mechanism_of(mechanism),
-            projector=projector_of(projector),
-            rows=rows_of(rows, projector_of(projector)),
+            projector=projector,
+            rows=rows_of(rows, projector),
             knowledge=_knowledge_of(knowledge, schema),
             random_state=whole("random_state", random_state, 0, MOST_SEED),
             threads=None if threads is None else whole("threads", threads, 1, MOST_THREADS),
+            for_models=for_models,
         )
         parameters._check_unit()
+        parameters._check_for_models()
         parameters._check_budget()
         parameters._check_projector()
         parameters.check_workload()
@@ -106,6 +121,19 @@ class Parameters:
                 "public counts are of rows, and a table with a unit of protection is measured by "
                 "units, or by a part of its rows; leave public counts out, or the unit"
             )
+
+    def _check_for_models(self) -> None:
+        if self.for_models is None:
+            return
+        names = self.schema.names
+        if self.for_models not in names:
+            hint = did_you_mean(str(self.for_models), names)
+            some = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+            raise WorkloadError(
+                f"for_models is the column that models will predict, and the schema has no "
+                f"{self.for_models!r:.80}{hint}; it has {some}"
+            )
+        mechanism_for_models(self.mechanism or OneShot(), self.for_models)
 
     def _check_budget(self) -> None:
         conversion = self.budget.conversion or conversion_of(self.mechanism)
@@ -138,6 +166,12 @@ class Parameters:
         if target.schema != self.schema:
             raise WorkloadError("the workload is of another schema than the synthesizer")
         dump_workload(target)  # what cannot be saved is found now
+        if self.for_models is not None and not with_column(target, self.for_models).any():
+            raise WorkloadError(
+                f"for_models={self.for_models!r} has less noise on marginals of this column with "
+                "others, and the workload has none; add 'categorical:2' or 'tree:2', or leave the "
+                "workload out"
+            )
         mechanism = self.mechanism_for(target)
         candidates, external = mechanism.candidates(target), self.knowledge.external_workload
         check_knowledge(self.knowledge, mechanism, candidates)
@@ -153,6 +187,8 @@ class Parameters:
         need the cut points of the target workload.
         """
         mechanism = self.mechanism or choose_mechanism(target)
+        if self.for_models is not None:
+            mechanism = mechanism_for_models(mechanism, self.for_models)
         stated = self.workload is not None or type(self.mechanism) is OneShot
         if stated or self.knowledge.cut_numbers:
             return mechanism

@@ -72,6 +72,8 @@ class Synthesizer:
             external measurements.
         random_state: The seed of the projection; privacy does not depend on it.
         threads: The number of threads; all cores by default.
+        for_models: The column that models trained on the table will predict: its marginals with
+            other columns get half of the budget of all others, and are denoised less.
 
     Attributes:
         release_: The release that ``fit`` made.
@@ -92,6 +94,7 @@ class Synthesizer:
         knowledge: Knowledge | None = None,
         random_state: int = 0,
         threads: int | None = None,
+        for_models: str | None = None,
     ) -> None:
         self.schema = schema
         self.budget = budget
@@ -103,13 +106,14 @@ class Synthesizer:
         self.knowledge = knowledge
         self.random_state = random_state
         self.threads = threads
+        self.for_models = for_models
         self._source: Source | None = None
         self._parameters()
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
         """The parameters, by name."""
-        names = list(inspect.signature(type(self).__init__).parameters)[1:]
-        return {name: getattr(self, name) for name in names}
+        signature = inspect.signature(type(self).__init__)
+        return {name: getattr(self, name) for name in list(signature.parameters)[1:]}
 
     def set_params(self, **parameters: Any) -> Synthesizer:
         """Change parameters; all stay as they were if one of them is refused."""
@@ -163,15 +167,14 @@ class Synthesizer:
         Args:
             data: The table: anything that ``open_source`` takes.
             ledger: The ledger file to charge, which 'private-gsd ledger create' has made. By
-                default each fit has a ledger of its own, beside its release, and nobody adds up
-                what several fits spend on the same table; a second fit of a process on the same
-                data warns of it.
+                default each fit has one of its own, beside its release, and nobody adds up what
+                several fits spend; a second fit of a process on the same data warns of it.
             create_ledger: Whether to make the ledger where there is none, with the budget of this
                 fit as the total that may ever be spent on the dataset.
             dataset: The name of the dataset in the ledger.
             release: The folder of the release; by default a temporary one (see ``Release.save``).
             on_invalid: What to do with values outside the schema, "error" or "coerce".
-            insecure_noise_seed: For tests: a seed of the noise. The release says it is not private.
+            insecure_noise_seed: For tests: a seed of noise; its release is said not to be private.
             progress: Whether to draw a bar; or a function of what is being done, how much of it is
                 done, and how much there is. By default a bar says when kernels are compiled.
         """
@@ -190,8 +193,7 @@ class Synthesizer:
                 progress=report,
                 unit_key=key,
             )
-            known = counts.known_records() if choices.public else None
-            choices = choices.for_records(known)
+            choices = choices.for_records(known := counts.records() if choices.public else None)
             target, parameters = choices.target(known), choices.parameters
             workload, mechanism = choices.candidates(target), parameters.mechanism_for(target)
             counts.again = not mechanism.counts_at_once(workload)
@@ -253,12 +255,10 @@ class Synthesizer:
         """What ``fit`` would measure and how well, before anything is spent.
 
         Of the table only the number of records is looked at, which is public under "replace-one".
-        Under "add-remove" it is not, and ``expected_records`` must be given: the forecast is then
-        as public as that guess.
+        Under "add-remove" ``expected_records`` must be given: the forecast is as public as that.
 
         Args:
-            data: The table: anything that ``open_source`` takes. Not looked at where
-                ``expected_records`` is given, and may then be left out.
+            data: The table, as for ``fit``; not looked at where ``expected_records`` is given.
             expected_records: About how many records the table has, from public knowledge.
             ledger: The ledger whose δ and conversion the fit would have.
             dataset: The name of the dataset in the ledger.
@@ -366,9 +366,9 @@ class Synthesizer:
         return self._as_given(sampled(self.release_, n, seed, where))
 
     def sample_given(self, given: Any) -> Any:
-        """Synthetic values of all other columns around given ones, row by row.
+        """Synthetic values of all other columns around given ones, row by row; nothing is spent.
 
-        Nothing is spent. What is given stays as it is, and is not protected by anything.
+        What is given stays as it is, and is not protected by anything.
 
         Args:
             given: A table of some of the columns; anything that ``open_source`` takes.

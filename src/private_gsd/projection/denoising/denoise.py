@@ -27,9 +27,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from private_gsd.projection.denoising.chow_liu import empty_chow_liu_forest
+from private_gsd.projection.denoising.compromises import blended, translated
 from private_gsd.projection.denoising.gibbs import GibbsSampler
 from private_gsd.projection.denoising.latent_classes import LatentClasses
 from private_gsd.projection.denoising.lower_orders import (
+    cell_variance,
     complete_tables,
     has_marginals,
     largest_order,
@@ -59,13 +61,16 @@ if TYPE_CHECKING:
 
 # Prior strength, in rows, against the estimates of lower orders.
 LOWER_ORDER_STRENGTH = 20.0
+# The same, of triples against the estimates of their pairs: this / (noise scale of pairs as a
+# fraction of records).
+PAIRS_STRENGTH = 0.5
 # Number of Chow–Liu forests that are learned, one after the other.
 CHOW_LIU_ROUNDS = 2
 # Number of tables that each chain samples to learn from, and for the answers.
 SAMPLES = 5
 LAST_SAMPLES = 10
-# Weight of the latent classes in the mean of both estimates of pairs.
-LATENT_CLASS_WEIGHT = 0.4
+# Weight of the latent classes in the mean of both estimates of pairs, where these are near.
+LATENT_CLASS_WEIGHT = 0.45
 # Rows of a sampled table = this / (smallest noise scale as a fraction of records); twice as many
 # for triples.
 ROWS_PER_SCALE = 8
@@ -87,9 +92,18 @@ class Denoising:
         seed: The seed of the search.
         threads: The number of threads.
         watch: The watch that reports progress.
+        for_models: The position of the column that models will predict; None for none.
     """
 
-    def __init__(self, measured: Measurements, seed: int, threads: int, watch: Watch) -> None:
+    def __init__(
+        self,
+        measured: Measurements,
+        seed: int,
+        threads: int,
+        watch: Watch,
+        for_models: int | None = None,
+    ) -> None:
+        self._for_models = for_models
         self._all = measured
         self._measured = marginals_alone(measured)
         self._seed = seed
@@ -119,7 +133,9 @@ class Denoising:
             return None
         if median_noise(marginals_alone(measured)) * min(rows, ROWS[1]) < 1:
             return None
-        return cls(measured, seed, threads, watch)
+        names = measured.workload.schema.names
+        column = None if config.for_models is None else names.index(config.for_models)
+        return cls(measured, seed, threads, watch, column)
 
     @staticmethod
     def prepare(measured: Measurements) -> None:
@@ -150,14 +166,15 @@ class Denoising:
             if number:
                 self._chow_liu_forest = sampler.chow_liu_forest(pair_tables)
             prior_means = sampler.tables_along(self._chow_liu_forest, of_columns, pair_tables)
-            targets = with_component_scales(pairs, pair_tables, prior_means, 2)
+            targets = with_component_scales(pairs, pair_tables, prior_means, 2, self._for_models)
             last = number == CHOW_LIU_ROUNDS and order == 2
             sampler = self._sample(targets + lower, LAST_SAMPLES if last else SAMPLES)
         answers = self._with_latent_classes(pairs, pair_tables, shares, sampler.means)
         if order > 2:
-            lower = weakened(summed_to(pairs, pair_tables, 2, answers), LOWER_ORDER_STRENGTH)
+            estimated = summed_to(pairs, pair_tables, 2, answers)
+            lower = weakened(estimated, PAIRS_STRENGTH / median_noise(estimated))
             prior_means = split(tables, sampler.answers(measured.workload))
-            targets = with_component_scales(measured, tables, prior_means, 3)
+            targets = with_component_scales(measured, tables, prior_means, 3, self._for_models)
             answers = self._sample(targets + lower, LAST_SAMPLES).means
         return self._with_answers(answers[: measured.workload.size])
 
@@ -211,15 +228,19 @@ class Denoising:
         columns: Mapping[Feature, Shares],
         answers: Shares,
     ) -> Shares:
-        """The weighted mean of answers and the estimates of the pairs by latent classes."""
+        """Compromises between answers, estimates of pairs by latent classes, and noisy answers."""
         pairs = [table for table in tables if len(table.features) == 2]
-        if not LatentClasses.few_enough(pairs):
-            return answers
-        fitted = LatentClasses(measured, pairs, columns).answers(self._seed, self._watch)
+        others: Sequence[Shares] = [table.of(answers) for table in pairs]
+        if LatentClasses.few_enough(pairs):
+            fitted = LatentClasses(measured, pairs, columns).answers(self._seed, self._watch)
+            others = posterior_means(measured, pairs, fitted, self._for_models)
         answers = answers.copy()
-        for table, other in zip(pairs, posterior_means(measured, pairs, fitted), strict=True):
-            mine = table.of(answers)
-            mine += LATENT_CLASS_WEIGHT * (other - mine)
+        for table, other in zip(pairs, others, strict=True):
+            mine, noisy = table.of(answers), table.of(measured.shares)
+            variance = cell_variance(measured, table)
+            both = blended(noisy, mine, other, LATENT_CLASS_WEIGHT, variance)
+            first, second = (columns[feature] for feature in table.features)
+            mine[...] = translated(noisy, both, first, second, variance)
         return answers
 
     def _with_answers(self, answers: Shares) -> Measurements:

@@ -37,12 +37,11 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-# Number of latent classes.
-CLASSES = 12
+# Number of latent classes of each fit; each fit has a random start of its own.
+CLASSES = 16, 12, 8, 6
 # Prior strength, in rows, with which the distributions in a class are drawn to the prior means.
-PRIOR_STRENGTH = 40.0
-# Number of random starts, and of steps from each.
-FITS = 4
+PRIOR_STRENGTH = 28.0
+# Number of steps from each start.
 STEPS = 200
 # Settings of Adam: learning rate, and decay of the moments.
 LEARNING_RATE = 0.05
@@ -106,11 +105,11 @@ class LatentClasses:
         total = np.zeros_like(self.noisy)
         # On a busy machine, several threads take ten times as long for such small products.
         with threadpool_limits(1, "blas"):
-            for fit in range(FITS):
+            for fit, classes in enumerate(CLASSES):
                 rng = np.random.default_rng([seed, fit])
-                log_lifts = SPREAD * rng.standard_normal((CLASSES, self.cells.atoms))
+                log_lifts = SPREAD * rng.standard_normal((classes, self.cells.atoms))
                 total += self._fit(log_lifts, watch)
-        return [total[self.place(table)] / FITS for table in self._tables]
+        return [total[self.place(table)] / len(CLASSES) for table in self._tables]
 
     def place(self, table: MarginalTable) -> tuple[slice, slice]:
         """The place of a table in the matrix of all pairs of cells."""

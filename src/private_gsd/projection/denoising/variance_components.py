@@ -46,6 +46,7 @@ def with_component_scales(
     tables: Sequence[MarginalTable],
     prior_means: Sequence[Shares],
     order: int,
+    column: int | None = None,
 ) -> Measurements:
     """Prior means plus excess as answers, with scales from the variance components of the groups.
 
@@ -54,6 +55,7 @@ def with_component_scales(
         tables: The complete tables of these measurements.
         prior_means: The prior mean of each table, from lower orders.
         order: The order of the tables with an excess; tables of lower order get their prior means.
+        column: The position of a column whose tables keep the energy of their excess.
     """
     counts = measured.counts.copy()
     groups = measured.workload.num_groups
@@ -74,11 +76,19 @@ def with_component_scales(
         components[estimated] = np.maximum(
             variance_components(likelihoods[estimated], order), least
         )
+    kept = {table.group: table for table in tables if estimated[table.group]}
+    for group, table in kept.items():
+        if _has(table, column):
+            variance = cell_variance(measured, table)
+            components[group] = keeping_energy(float(components[group]), table.size, variance)
     return replace(measured, counts=counts, scales=measured.scales / np.sqrt(components))
 
 
 def posterior_means(
-    measured: Measurements, tables: Sequence[MarginalTable], prior_means: Sequence[Shares]
+    measured: Measurements,
+    tables: Sequence[MarginalTable],
+    prior_means: Sequence[Shares],
+    column: int | None = None,
 ) -> list[Shares]:
     """The prior mean of each table plus its excess, shrunk by the group's variance component.
 
@@ -86,6 +96,7 @@ def posterior_means(
         measured: The noisy answers.
         tables: The tables of pairs of columns among the answers.
         prior_means: The prior mean of each table.
+        column: The position of a column whose tables keep the energy of their excess.
     """
     prior_means = [np.maximum(each, LEAST_MEAN) for each in prior_means]
     excesses = [
@@ -101,10 +112,32 @@ def posterior_means(
     found = []
     components = variance_components(likelihoods, 2)
     for table, mean, excess, place in zip(tables, prior_means, excesses, places, strict=True):
-        signal = components[place] * mean
-        shrunk = centered(excess * signal / (signal + cell_variance(measured, table)))
+        component, variance = float(components[place]), cell_variance(measured, table)
+        if _has(table, column):
+            component = keeping_energy(component, table.size, variance)
+        signal = component * mean
+        shrunk = centered(excess * signal / (signal + variance))
         found.append(np.maximum(mean + shrunk, 0))
     return found
+
+
+def keeping_energy(component: float, cells: int, noise_variance: float) -> float:
+    """The component that shrinks by the root of the factor by which the given one would.
+
+    A posterior mean has less energy (sum of squares) than what it estimates, by the factor that
+    shrinks it. Models add up many weak dependences, and miss what they have lost.
+
+    Args:
+        component: The variance component of a table.
+        cells: The number of its cells.
+        noise_variance: The variance of the noise on a cell.
+    """
+    return component * (1 + math.sqrt(1 + noise_variance * cells / component))
+
+
+def _has(table: MarginalTable, column: int | None) -> bool:
+    """Whether a table has a column, by its position."""
+    return column is not None and column in {feature.position for feature in table.features}
 
 
 def log_likelihoods(

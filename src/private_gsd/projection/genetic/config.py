@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-from private_gsd.errors import ProjectionError
+from private_gsd.errors import ProjectionError, did_you_mean
 from private_gsd.projection.objective import Weights
 from private_gsd.projection.protocol import MOST_ROWS, Projection, Projector
 from private_gsd.system.progress import Progress, ignore
@@ -52,6 +52,8 @@ class GeneticSearch(Projector):
         seconds: Time limit in seconds; None for no limit.
         denoise: Whether the fast search fits denoised answers to marginals instead of the noisy
             answers.
+        for_models: The column that models will predict; None for none. Denoising shrinks its
+            dependence on other columns less.
         mutations: Number of mutations in a generation of Algorithm 1, P_mut.
         crossovers: Number of crossovers in a generation of Algorithm 1, P_cross.
         elites: Number of tables that survive a generation of Algorithm 1, E.
@@ -68,6 +70,7 @@ class GeneticSearch(Projector):
     tolerance: float = 1e-4
     seconds: float | None = None
     denoise: bool = True
+    for_models: str | None = None
     mutations: int = 50
     crossovers: int = 50
     elites: int = 2
@@ -86,6 +89,16 @@ class GeneticSearch(Projector):
     def takes_new_rows(self, workload: Workload) -> bool:
         """Whether a large table is a smaller one with new rows; Algorithm 1 fits all rows."""
         return self.algorithm == "fast" and super().takes_new_rows(workload)
+
+    def check(self, workload: Workload) -> None:
+        """Refuse a column for models that the schema does not have."""
+        names = workload.schema.names
+        if self.for_models is not None and self.for_models not in names:
+            raise ProjectionError(
+                f"for_models: the schema has no column {self.for_models!r}"
+                f"{did_you_mean(self.for_models, names)}; it has {', '.join(names[:10])}"
+                f"{', …' if len(names) > 10 else ''}"
+            )
 
     def prepare(self, measurements: Measurements, *, rows: int) -> None:
         """Compile the kernels, or load them from the cache."""
@@ -145,6 +158,10 @@ class GeneticSearch(Projector):
             )
         if not isinstance(self.denoise, bool):
             raise ProjectionError(f"denoise must be true or false, not {self.denoise!r}")
+        if not isinstance(self.for_models, str | None):
+            raise ProjectionError(
+                f"for_models is the name of a column, not {self.for_models!r:.80}"
+            )
         if self.algorithm == "paper" and self.mutations + self.crossovers == 0:
             raise ProjectionError("mutations and crossovers cannot both be 0: nothing would change")
         self._check_number("tolerance", 1, "from 0 to 1")
@@ -194,6 +211,11 @@ class GeneticSearch(Projector):
                     "wanted; give one of the two numbers"
                 )
         return self.rows or wanted or DEFAULT_ROWS
+
+    def to_dict(self) -> dict[str, Any]:
+        """The name and the settings, for JSON; a column for models only where there is one."""
+        found = super().to_dict()
+        return {k: v for k, v in found.items() if k != "for_models" or v is not None}
 
     def settled(self, before: float, after: float) -> bool:
         """Whether the loss fell by at most the tolerance, so that the search may end."""

@@ -98,6 +98,7 @@ def evolve(
         raise ProjectionError(f"a search needs Measurements, not {type(measurements).__name__}")
     if not isinstance(config, GeneticSearch):
         raise ProjectionError(f"config must be a GeneticSearch, not {type(config).__name__}")
+    config.check(measurements.workload)
     rows = config.rows_of(rows)
     seed = whole("seed", seed, 0, 2**63 - 1, ProjectionError)
     threads = cores() if threads is None else whole("threads", threads, 1, 1024, ProjectionError)
