@@ -39,7 +39,7 @@ ADAPTIVE: dict[str, Any] = {
 }
 # Ids that are nowhere else, to be looked for.
 SPELLED = TABLE.set_column(
-    1, "patient", pa.array([f"NHS{number}-7391" for number in TABLE["patient"].to_pylist()])
+    1, "patient", pa.array([f"NHS{number}-QXJZWK" for number in TABLE["patient"].to_pylist()])
 )
 
 
@@ -77,7 +77,7 @@ def test_a_release_of_units(
     # Neither ids nor the key are left anywhere, in files that are published or not.
     for path in tmp_path.rglob("*"):
         if path.is_file():
-            assert b"7391" not in path.read_bytes()
+            assert b"QXJZWK" not in path.read_bytes()
     run = json.loads((tmp_path / "release" / "run.json").read_text())
     assert run["unit_key"] is None
 
@@ -208,4 +208,4 @@ def test_a_spark_frame_of_units_is_fitted(spark: Any, weighting: str, tmp_path: 
     assert found.counts.tolist() == expected.counts.tolist()
     assert synth.sample().columns == ["ward", "age"]
     for path in (tmp_path / "release").rglob("*"):
-        assert not path.is_file() or b"7391" not in path.read_bytes()
+        assert not path.is_file() or b"QXJZWK" not in path.read_bytes()
