@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from private_gsd.mechanisms import MST as MST
     from private_gsd.mechanisms import Adaptive as Adaptive
     from private_gsd.mechanisms import EndedEarlyWarning as EndedEarlyWarning
+    from private_gsd.mechanisms import JointLast as JointLast
     from private_gsd.mechanisms import Layered as Layered
     from private_gsd.mechanisms import Mechanism as Mechanism
     from private_gsd.mechanisms import NumbersFirst as NumbersFirst
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from private_gsd.schema import Integer as Integer
     from private_gsd.schema import Real as Real
     from private_gsd.schema import Schema as Schema
+    from private_gsd.schema import Unit as Unit
     from private_gsd.synthesis.choices import UnmeasuredWarning as UnmeasuredWarning
     from private_gsd.synthesis.smartnoise import GsdSynthesizer as GsdSynthesizer
     from private_gsd.synthesis.sweep import Sweep as Sweep
@@ -102,7 +104,7 @@ _NAMES = {
         "measurements.measurements": "Measurements measure",
         "mechanisms.forecast": "Forecast",
         "mechanisms": (
-            "AIM MST Adaptive EndedEarlyWarning Layered Mechanism NumbersFirst OneShot "
+            "AIM MST Adaptive EndedEarlyWarning JointLast Layered Mechanism NumbersFirst OneShot "
             "StrongestPairs"
         ),
         "privacy.accountant": "LedgerAccountant LocalAccountant",
@@ -116,7 +118,7 @@ _NAMES = {
         "projection.baselines": "GEM PGM RAP RAPPlusPlus",
         "projection.genetic": "GeneticSearch evolve",
         "runs.release": "Release",
-        "schema": "Boolean Categorical Column Date Datetime Integer Real Schema",
+        "schema": "Boolean Categorical Column Date Datetime Integer Real Schema Unit",
         "synthesis.choices": "UnmeasuredWarning",
         "synthesis.smartnoise": "GsdSynthesizer",
         "synthesis.sweep": "Sweep",

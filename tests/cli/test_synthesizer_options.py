@@ -12,6 +12,7 @@ import pytest
 from private_gsd import (
     Adaptive,
     Budget,
+    JointLast,
     Knowledge,
     Measurements,
     NumbersFirst,
@@ -37,8 +38,10 @@ def options_of(command: str) -> set[str]:
 
 def settings() -> set[str]:
     """All settings of a synthesizer, of its budget, its mechanism and its knowledge."""
-    # Fine histograms come before any mechanism, unless a workload or one-shot is named.
-    mechanisms = [each for each in MECHANISMS.values() if each is not NumbersFirst]
+    # Fine histograms come before any mechanism, unless a workload or one-shot is named; the joint
+    # table comes after where it is worth it.
+    beside = NumbersFirst, JointLast
+    mechanisms = [each for each in MECHANISMS.values() if each not in beside]
     parts = [Budget, Knowledge, *mechanisms]
     found = {each.name for part in parts for each in fields(part)}
     return found | parameters(Synthesizer) - {"budget", "knowledge"}

@@ -301,3 +301,29 @@ def test_few_values_each_have_a_cell_where_noise_tells_them_apart() -> None:
         assert joined.tolist()[:1] == [1]
         assert len(joined) < 14
         assert {9, 10, 11, 12, 13, 14, 15, 16} <= set(joined.tolist())
+
+
+@given(seed=st.integers(0, 30), number=st.sampled_from([1, 2, 4, 8, 16]))
+def test_halves_hold_the_same_mass(seed: int, number: int) -> None:
+    rng = np.random.default_rng(seed)
+    column = Integer("n", lower=0, upper=9999)
+    values = np.floor(rng.beta(rng.uniform(0.8, 5), rng.uniform(0.8, 5), 20_000) * 9999)
+    starts = learned(column, values, 3.0, seed).halved(number)
+    assert starts[0] == 0
+    assert len(starts) == number
+    shares = np.histogram(values, [*starts, 10_000])[0] / len(values)
+    np.testing.assert_allclose(shares, 1 / number, atol=0.02)
+
+
+def test_a_spike_is_on_one_side_of_the_middle() -> None:
+    column = Integer("n", lower=0, upper=1000)
+    rng = np.random.default_rng(0)
+    for spike in (0, 400, 1000):
+        values = np.where(rng.random(5000) < 0.7, spike, rng.integers(0, 1001, 5000)).astype(float)
+        found = learned(column, values, 2.0)
+        (_, cut) = found.halved(2)
+        assert cut in (spike, spike + 1)
+        assert 2 < len(found.halved(4)) <= 4
+    # A column of one value has one cell.
+    single = learned(Integer("n", lower=0, upper=1), np.zeros(500), 1.0)
+    assert single.halved(16).tolist() in ([0], [0, 1])

@@ -26,6 +26,7 @@ from private_gsd import (
 from private_gsd.errors import expect_type
 from private_gsd.mechanisms.cut_marginals import (
     CELLS,
+    JOINT_CELLS,
     cut,
     even_cells,
     most_atoms,
@@ -200,3 +201,28 @@ def test_histograms_of_another_run_are_no_marginals_of_this_one() -> None:
     assert names == [candidates.describe(group) for group in range(candidates.num_groups)]
     alone = candidates.select([0])
     assert without_single_numbers(alone) is None
+
+
+@pytest.mark.parametrize("number", JOINT_CELLS)
+def test_a_joint_table_keeps_its_number_of_cells(number: int) -> None:
+    """And every other marginal has a coarse and a fine table, as before."""
+    schema = Schema([Integer(name, lower=0, upper=999, nullable=name == "b") for name in "abc"])
+    joint = tuple(
+        even_cells(schema, place)[len(CELLS) :][JOINT_CELLS.index(number)] for place in range(3)
+    )
+    pairs = workload_of(schema, ["numeric:2"])
+    target = pairs + Workload(schema, (Marginals(schema, [Marginal((joint,))]),))
+    starts = [np.arange(cells) * 7 for cells in (*CELLS, *JOINT_CELLS)]
+    features = {
+        place: tuple(histogram_feature(schema, place, each) for each in starts)
+        for place in range(3)
+    }
+    (*others, last) = (m for family in cut(target, features).families for m in family.marginals)
+    assert [len(marginal.tables) for marginal in others] == [2, 2, 2]
+    (table,) = last.tables
+    assert [feature.size for feature in table] == [number, number + 1, number]
+    assert table[0].breaks == tuple(7.0 * cell for cell in range(1, number))
+    # Cut again, it stays as it is; so does a workload of even cells.
+    assert cut(cut(target, features), features).families[-1].marginals[-1] == last
+    even = {place: even_cells(schema, place) for place in range(3)}
+    assert cut(target, even).families[-1].marginals[-1].tables == (joint,)

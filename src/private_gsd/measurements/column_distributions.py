@@ -189,6 +189,30 @@ class ColumnDistribution:
                 before = below
         return np.array(found, dtype=np.int64)
 
+    def halved(self, number: int) -> Steps:
+        """The first steps of cells that are halved again and again, each at its median.
+
+        Args:
+            number: The largest number of cells, a power of two.
+        """
+        edges = np.append(self.starts, self.grid.last + 1)
+        held = np.concatenate([[0.0], np.cumsum(self.shares)])
+
+        def median(start: int, end: int) -> list[int]:
+            half = float(np.interp([start, end], edges, held).mean())
+            inner = edges[(edges > start) & (edges < end)].tolist()
+            within = round(float(np.interp(half, held, edges)))
+            found = [*inner, within] if start < within < end else inner
+            distances = np.abs(np.interp(found, edges, held) - half) if found else np.empty(0)
+            return [found[int(distances.argmin())]] if found else []
+
+        ends = [int(edges[0]), int(edges[-1])]
+        while number > 1:
+            cuts = [median(start, end) for start, end in itertools.pairwise(ends)]
+            ends = sorted({*ends, *itertools.chain.from_iterable(cuts)})
+            number //= 2
+        return np.array(ends[:-1], dtype=np.int64)
+
     def shares_between(self, starts: Steps) -> Vector:
         """The shares of coarser cells; within a cell of the finest level, values are even.
 

@@ -3,6 +3,7 @@
 from private_gsd.mechanisms.adaptive import Adaptive
 from private_gsd.mechanisms.aim import AIM
 from private_gsd.mechanisms.base import EndedEarlyWarning, Mechanism, Plan, Task
+from private_gsd.mechanisms.joint_last import JointLast
 from private_gsd.mechanisms.mst import MST
 from private_gsd.mechanisms.numbers_first import NumbersFirst
 from private_gsd.mechanisms.one_shot import Layered, OneShot
@@ -15,6 +16,7 @@ __all__ = [
     "MST",
     "Adaptive",
     "EndedEarlyWarning",
+    "JointLast",
     "Layered",
     "Mechanism",
     "NumbersFirst",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
@@ -11,6 +12,7 @@ import numpy as np
 from private_gsd.errors import WorkloadError
 from private_gsd.mechanisms.cut_marginals import CELLS
 from private_gsd.privacy.noise import gaussian_scale
+from private_gsd.schema.neighbours import records_are_public
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -53,6 +55,7 @@ class Task:
         neighbours: The neighbour relation.
         why_infeasible: Where a projector cannot take all groups together: says why not.
         paid: What a step of this run has paid, by its name; None where it has not paid.
+        n_records: The number of records, public or measured, or a guess; None before it is known.
     """
 
     workload: Workload
@@ -61,6 +64,18 @@ class Task:
     neighbours: Neighbours = "replace-one"
     why_infeasible: WhyInfeasible | None = None
     paid: Callable[[str], int | None] = lambda _: None
+    n_records: int | None = None
+
+    @property
+    def most(self) -> int:
+        """The most that the unit of protection counts: 1, or K where each of K rows counts one."""
+        unit = self.workload.schema.unit
+        return 1 if unit is None else unit.most
+
+    @property
+    def records_are_public(self) -> bool:
+        """Whether the number of records is public, and need not be measured."""
+        return records_are_public(self.neighbours, self.workload.schema.unit)
 
 
 class SelectedPairs(NamedTuple):
@@ -81,6 +96,20 @@ class SelectedPairs(NamedTuple):
     joined: tuple[str, ...] = ()
 
 
+class JointCells(NamedTuple):
+    """A joint table of all columns that is measured beside marginals.
+
+    Attributes:
+        columns: The number of columns.
+        cells: The number of cells.
+        noise: The noise on a count of a cell.
+    """
+
+    columns: int
+    cells: int
+    noise: float
+
+
 class Plan(NamedTuple):
     """What a mechanism does with a budget, as far as that is known before.
 
@@ -92,6 +121,8 @@ class Plan(NamedTuple):
             nothing is selected.
         fitted_groups: The mean number of groups that a table is fitted to.
         pairs: Pairs that are selected beside the candidate queries; None where there are none.
+        joint: The joint table of all columns among the candidate queries; None where it is not
+            measured.
     """
 
     total: int
@@ -100,6 +131,7 @@ class Plan(NamedTuple):
     selection_noise: float
     fitted_groups: float
     pairs: SelectedPairs | None = None
+    joint: JointCells | None = None
 
 
 class Mechanism(ABC):
@@ -219,9 +251,10 @@ class Mechanism(ABC):
         return {"name": self.name, **asdict(self)}  # type: ignore[call-overload]
 
 
-def reserved_for_counting(budget: RhoBudget, neighbours: Neighbours) -> tuple[int, RhoBudget]:
+def reserved_for_counting(task: Task) -> tuple[int, RhoBudget]:
     """What measuring the number of records gets, where it is not public, and the rest."""
-    if neighbours == "replace-one":
+    budget = task.budget
+    if task.records_are_public:
         return 0, budget
     counting, _ = budget.split([COUNTING_FRACTION, 1 - COUNTING_FRACTION])
     return counting, replace(budget, units=budget.units - counting)
@@ -232,18 +265,21 @@ def noise_scales(task: Task, units: Sequence[int]) -> NDArray[np.float64]:
 
     Args:
         task: The task.
-        units: What each group gets.
+        units: What each group gets; what gets nothing is all noise.
     """
     squares = task.workload.squared_sensitivities(task.neighbours).tolist()
     pairs = list(zip(squares, units, strict=True))
     how = task.budget.conversion
     # What no neighbour can change (a table of one cell) is treated as if one could.
-    known = {pair: gaussian_scale(pair[0] or 1.0, pair[1], how) for pair in set(pairs)}
+    known = {
+        (square, each): gaussian_scale(square or 1.0, each, how) if each else math.inf
+        for square, each in set(pairs)
+    }
     return np.array([known[pair] for pair in pairs])
 
 
 def plan_run(mechanism: Mechanism, task: Task) -> Plan:
     """The plan of a whole run, the measurement of the number of records included."""
-    counting, rest = reserved_for_counting(task.budget, task.neighbours)
+    counting, rest = reserved_for_counting(task)
     plan = mechanism.plan(replace(task, budget=rest))
     return plan._replace(total=counting + plan.total)

@@ -11,6 +11,8 @@ import itertools
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from private_gsd.errors import WorkloadError
 from private_gsd.projection.atoms import Atoms
 from private_gsd.projection.denoising.chow_liu import SpanningTrees
@@ -19,6 +21,8 @@ from private_gsd.workloads.layout import marginal_tables
 from private_gsd.workloads.marginals import Marginal
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from private_gsd.workloads.features import Feature
 
     Scope = tuple[int, ...]
@@ -94,6 +98,19 @@ def largest_tree(workload: Workload) -> list[int]:
 def scopes_of(workload: Workload) -> list[Scope]:
     """The columns of each group of marginals, by their positions."""
     return [tuple(sorted(order)) for order in _orders(workload)]
+
+
+def of_fewest_columns(workload: Workload) -> NDArray[np.bool_]:
+    """For each group, whether it is no marginal of three columns or more; all, if all are."""
+    few = np.concatenate(
+        [
+            [len(marginal.positions) < 3 for marginal in family.marginals]
+            if family.marginals
+            else np.ones(len(family.group_sizes), dtype=np.bool_)
+            for family in workload.families
+        ]
+    )
+    return few if few.any() else ~few
 
 
 def single_columns(workload: Workload) -> int:

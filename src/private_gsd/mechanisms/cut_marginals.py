@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # The largest numbers of cells of a numeric column in marginals.
 CELLS = (4, 8, 16)
+# The numbers of cells that a numeric column may have in the joint table of all columns.
+JOINT_CELLS = (2, 4, 8, 16)
 # The least count of a cell is this many times the noise on a count of a marginal.
 CELL_NOISE = 3.0
 # Which of them the tables of a marginal have, with one numeric column and with more: coarse cells
@@ -69,6 +71,9 @@ def _cut_marginal(
     numeric = {each.position for each in even} & set(features)
     if not numeric:
         return marginal
+    if len(marginal.positions) > 2 and len(marginal.tables) == 1:
+        (table,) = marginal.tables
+        return Marginal((tuple(_of_as_many(each, features, even) for each in table),))
     levels = of_columns if len(marginal.positions) == 1 else LEVELS[len(numeric) > 1]
     tables = (
         tuple(
@@ -79,6 +84,17 @@ def _cut_marginal(
         for level in levels
     )
     return Marginal(tuple(dict.fromkeys(tables)))
+
+
+def _of_as_many(
+    feature: Feature, features: Mapping[int, tuple[Feature, ...]], even: Set[Feature]
+) -> Feature:
+    """The feature that is cut where the data is, with as many cells: of a joint table."""
+    if feature not in even or feature.position not in features:
+        return feature
+    number = feature.size - feature.nullable
+    joint = features[feature.position][len(CELLS) :]
+    return joint[int(np.searchsorted(JOINT_CELLS[:-1], number))]
 
 
 def without_single_numbers(workload: Workload, *, drop: bool = True) -> Workload | None:
@@ -138,8 +154,28 @@ def _all_in(marginal: Marginal, numeric: Container[int], even: Set[Feature]) -> 
 
 def even_cells(schema: Schema, place: int) -> tuple[Feature, ...]:
     """Features with cells of equal width: what marginals have before a column is measured."""
-    starts = (_even_starts(_grid(schema, place), number) for number in CELLS)
+    starts = (_even_starts(_grid(schema, place), number) for number in (*CELLS, *JOINT_CELLS))
     return tuple(histogram_feature(schema, place, each) for each in starts)
+
+
+def coarser_number(schema: Schema, feature: Feature, number: int) -> Feature:
+    """A feature of a numeric column with fewer cells: even ones, or its own ones, joined.
+
+    Args:
+        schema: The schema.
+        feature: The feature.
+        number: The number of cells beside null.
+    """
+    place = feature.position
+    if feature in even_cells(schema, place):
+        return histogram_feature(schema, place, _even_starts(_grid(schema, place), number))
+    places = np.arange(1, number) * len(feature.segments) // number
+    if feature.has_gap:
+        raise WorkloadError(
+            f"column {schema.names[place]!r}: a joint table needs ranges that leave no value out"
+        )
+    breaks = tuple(feature.breaks[cell - 1] for cell in places.tolist())
+    return Feature(place, tuple(range(len(breaks) + 1)), breaks, feature.nullable)
 
 
 def _even_starts(grid: Grid, number: int) -> NDArray[np.int64]:
@@ -162,7 +198,8 @@ def without_cuts(workload: Workload, places: Container[int]) -> Workload:
         for place in numeric_positions(schema)
         if place in places
     }
-    return cut(workload, {place: each * len(CELLS) for place, each in whole.items()})
+    number = len(CELLS) + len(JOINT_CELLS)
+    return cut(workload, {place: each * number for place, each in whole.items()})
 
 
 def check_conditions(knowledge: KnowledgeOf, certain: Workload) -> None:
@@ -234,7 +271,7 @@ def _cells_apart(schema: Schema, place: int, breaks: Set[float]) -> tuple[Featur
         histogram_feature(
             schema, place, finest[np.unique(np.arange(number) * len(finest) // number)]
         )
-        for number in CELLS
+        for number in (*CELLS, *JOINT_CELLS)
     )
 
 

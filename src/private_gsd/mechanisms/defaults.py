@@ -8,14 +8,16 @@ docs/results.md has the measurements behind them.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from private_gsd.errors import WorkloadError
 from private_gsd.mechanisms.base import Task, noise_scales
-from private_gsd.mechanisms.candidates import scopes_of
+from private_gsd.mechanisms.candidates import of_fewest_columns, scopes_of
 from private_gsd.mechanisms.cut_marginals import check_conditions
+from private_gsd.mechanisms.joint_last import MOST_CELLS, MOST_COLUMNS, JointLast
 from private_gsd.mechanisms.numbers_first import FRACTION, NumbersFirst, num_fine, num_levels
 from private_gsd.mechanisms.one_shot import Layered, OneShot
 from private_gsd.mechanisms.strongest_pairs import MEASURING, StrongestPairs
@@ -131,6 +133,42 @@ def choose_pairs(schema: Schema, budget: RhoBudget, n_records: int) -> Strongest
     return StrongestPairs(pairs_per_column=number)
 
 
+def choose_joint(target: Workload, task: Task) -> JointLast | None:
+    """The joint table of all columns beside a target workload; None where it is not worth it.
+
+    Its cells are counted by the public number of records of the task. Where that is private, the
+    mechanism decides when it was measured.
+
+    >>> from private_gsd import Categorical, Schema
+    >>> from private_gsd.privacy.budget import RhoBudget
+    >>> schema = Schema([Categorical(name, values=[0, 1, 2]) for name in "abcd"])
+    >>> target = workload_of(schema, ["categorical:2"])
+    >>> budget = RhoBudget.from_epsilon(1, delta=1e-9)
+    >>> tasks = [Task(target, target, budget, n_records=n) for n in (50, 10_000)]
+    >>> [found and found.cells for found in (choose_joint(target, task) for task in tasks)]
+    [None, 242]
+
+    Args:
+        target: The target workload.
+        task: What is to be done with the target workload.
+    """
+    schema = target.schema
+    if not 2 < len(schema) <= MOST_COLUMNS or all(len(scope) < 2 for scope in scopes_of(target)):
+        return None
+    mechanism = JointLast(first=choose_mechanism(target))
+    if mechanism.candidates(target).group_sizes[-1] > MOST_CELLS:
+        return None
+    if task.n_records is None:
+        return mechanism
+    left, _ = task.budget.split([1 - FRACTION, FRACTION])
+    numbers = any(not isinstance(column, Discrete) for column in schema)
+    budget = replace(task.budget, units=left) if numbers else task.budget
+    found = replace(task, workload=mechanism.candidates(target), budget=budget)
+    if mechanism.plan(found).joint is None:
+        return None
+    return replace(mechanism, cells=max(1, mechanism.affordable(found, task.n_records)[1]))
+
+
 def choose_mechanism(target: Workload) -> Mechanism:
     """One-shot, or layered where marginals of three columns or more are asked.
 
@@ -193,14 +231,14 @@ def choose_rows(
     if n_records is None:
         return ROWS[0]
     workload = mechanism.candidates(target)
-    task = Task(workload, target, budget)
+    task = Task(workload, target, budget, n_records=n_records)
     plan = mechanism.plan(task)
     if plan.pairs is not None:
         noise = plan.pairs.noise / n_records
     elif plan.selection_noise:
         return ROWS[0]
     else:
-        noise = float(_marginal_noise(mechanism, task).min()) / n_records
+        noise = float(_marginal_noise(mechanism, task, of_pairs=True).min()) / n_records
     return int(np.clip(round(ROWS_PER_NOISE / noise, -3), *ROWS))
 
 
@@ -258,11 +296,16 @@ def noise_share(target: Workload, budget: RhoBudget, n_records: int) -> float:
     return float(_marginal_noise(mechanism, task).max()) / n_records
 
 
-def _marginal_noise(mechanism: Mechanism, task: Task) -> NDArray[np.float64]:
+def _marginal_noise(
+    mechanism: Mechanism, task: Task, *, of_pairs: bool = False
+) -> NDArray[np.float64]:
     """The noise on a count of each group; histograms count only where there is nothing else."""
     scales = noise_scales(task, mechanism.plan(task).units) / task.workload.max_contributions
-    first = num_fine(task.workload)
-    return scales[first if first < len(scales) else 0 :]
+    first, groups = num_fine(task.workload), len(scales)
+    if first == groups:
+        return scales
+    rest = task.workload.select(range(first, groups))
+    return scales[first:][of_fewest_columns(rest)] if of_pairs else scales[first:]
 
 
 def few_triples(schema: Schema) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from private_gsd.mechanisms.base import Plan, Task, noise_scales, plan_run, reserved_for_counting
 from private_gsd.mechanisms.joined_categories import MOST_CATEGORIES
 from private_gsd.privacy.budget import units_to_rho
+from private_gsd.privacy.measuring import records_sensitivity
 from private_gsd.privacy.noise import gaussian_scale
 from private_gsd.projection.denoising.denoise import sampled_rows
 from private_gsd.schema import Categorical
@@ -137,7 +138,16 @@ class Forecast:
 
     @property
     def _task(self) -> Task:
-        return Task(self.workload, self.target, self.budget, self.neighbours)
+        records = self.n_records
+        return Task(self.workload, self.target, self.budget, self.neighbours, n_records=records)
+
+    @property
+    def records(self) -> str:
+        """What counts are of, in words: records, units, or rows that are taken of units."""
+        unit = self.workload.schema.unit
+        if unit is None:
+            return "records"
+        return "rows that are taken of units" if unit.rows_count else "units"
 
     @property
     def groups(self) -> list[GroupForecast]:
@@ -159,6 +169,7 @@ class Forecast:
                 / self.n_records,
             )
             for group, queries in enumerate(self.workload.group_sizes)
+            if units[group]
         ]
 
     @property
@@ -186,6 +197,17 @@ class Forecast:
         return words
 
     @property
+    def joint_summary(self) -> str:
+        """What the joint table of all columns is, in words; nothing where it is not measured."""
+        joint = self.plan.joint
+        if joint is None:
+            return ""
+        return (
+            f"After the others, all {joint.columns} columns are measured together, in a table of "
+            f"{joint.cells:,} cells, with noise of {joint.noise:,.3g} rows"
+        )
+
+    @property
     def selecting(self) -> float:
         """The scale of the noise that selecting adds to an error in rows; 0 for one-shot."""
         return self.plan.selection_noise
@@ -193,8 +215,9 @@ class Forecast:
     @property
     def counting(self) -> float:
         """The noise on the number of records; 0 where that is public."""
-        units, _ = reserved_for_counting(self.budget, self.neighbours)
-        return gaussian_scale(1.0, units, self.budget.conversion) if units else 0.0
+        units, _ = reserved_for_counting(self._task)
+        square = records_sensitivity(self.workload)
+        return gaussian_scale(square, units, self.budget.conversion) if units else 0.0
 
     @property
     def seconds(self) -> float:
@@ -271,10 +294,12 @@ class Forecast:
             "delta": self.budget.delta,
             "rho": self.budget.rho,
             "neighbours": self.neighbours,
+            "unit": self.workload.schema.unit_column,
             "mechanism": self.mechanism.name,
             "projections": self.projections,
             "selection_noise_rows": self.selecting,
             "pairs": None if self.plan.pairs is None else self.plan.pairs._asdict(),
+            "joint": None if self.plan.joint is None else self.plan.joint._asdict(),
             "count_noise_rows": self.counting,
             "synthetic_rows": self.rows,
             "seconds": self.seconds,

@@ -22,10 +22,11 @@ from private_gsd.errors import BudgetError, expect_type
 from private_gsd.measurements.column_distributions import column_distributions, without_histograms
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.mechanisms.base import Mechanism, Plan, noise_scales
-from private_gsd.mechanisms.candidates import scopes_of
+from private_gsd.mechanisms.candidates import of_fewest_columns, scopes_of
 from private_gsd.mechanisms.cut_marginals import (
     CELL_NOISE,
     CELLS,
+    JOINT_CELLS,
     cut,
     even_cells,
     most_atoms,
@@ -279,7 +280,8 @@ class NumbersFirst(Mechanism):
 
     def _cells(self, inner: Task, measured: Measurements) -> dict[int, tuple[Feature, ...]]:
         """The cells of each numeric column in marginals: as many as noise lets tell apart."""
-        noise = float(noise_scales(inner, self.then.plan(inner).units).min())
+        scales = noise_scales(inner, self.then.plan(inner).units)
+        noise = float(scales[of_fewest_columns(inner.workload)].min())
         least = CELL_NOISE * noise / measured.n_records
         schema = inner.workload.schema
         found = {}
@@ -287,6 +289,7 @@ class NumbersFirst(Mechanism):
             levels = [column.cut_points(CELLS[-1], least)]
             for number in CELLS[-2::-1]:  # the cells of each are those of the next, joined
                 levels.insert(0, column.joined(levels[0], number))
+            levels += [column.halved(number) for number in JOINT_CELLS]
             found[place] = tuple(histogram_feature(schema, place, each) for each in levels)
         return found
 

@@ -9,6 +9,7 @@ from private_gsd.errors import BudgetError, did_you_mean
 from private_gsd.mechanisms.adaptive import Adaptive
 from private_gsd.mechanisms.aim import AIM
 from private_gsd.mechanisms.base import Mechanism
+from private_gsd.mechanisms.joint_last import JointLast
 from private_gsd.mechanisms.mst import MST
 from private_gsd.mechanisms.numbers_first import NumbersFirst
 from private_gsd.mechanisms.one_shot import Layered, OneShot
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from private_gsd.privacy.budget import Conversion
 
 MECHANISMS: dict[str, type[Mechanism]] = {
-    each.name: each for each in (OneShot, Layered, Adaptive, MST, AIM, StrongestPairs, NumbersFirst)
+    each.name: each
+    for each in (OneShot, Layered, Adaptive, MST, AIM, StrongestPairs, JointLast, NumbersFirst)
 }
 # The choice is the program's, from public facts: one-shot or layered, after numbers first.
 AUTO = "auto"
@@ -65,8 +67,9 @@ def mechanism_from_dict(document: Any) -> Mechanism:
     needed = {name for name, default in known.items() if default is not None}
     if not needed <= set(settings) <= set(known):
         raise BudgetError(f"the settings of {kind.name} are {sorted(known)}, not {settings!r:.80}")
-    if "then" in settings:
-        settings["then"] = mechanism_from_dict(settings["then"])
+    for name in ("first", "then"):
+        if name in settings:
+            settings[name] = mechanism_from_dict(settings[name])
     return kind(**settings)
 
 

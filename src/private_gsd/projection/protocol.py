@@ -62,6 +62,11 @@ class Projector(ABC):
     from_model: ClassVar[bool] = False
 
     @property
+    def finds_interactions(self) -> bool:
+        """Whether it finds in a noisy table of many columns what several of them have in common."""
+        return False
+
+    @property
     @abstractmethod
     def name(self) -> str:
         """The name in the registry."""

@@ -91,6 +91,7 @@ class Runner:
             self.settings.rho,
             self.settings.budget.neighbours,
             why_infeasible if asks else None,
+            n_records=self.settings.n_records,
         )
 
     @property

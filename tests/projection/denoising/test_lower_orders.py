@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from private_gsd import Categorical, Schema, workloads
 from private_gsd.counting.exact import count
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.projection.denoising.lower_orders import (
@@ -42,3 +43,27 @@ def test_variances_of_sums_are_those_of_noise() -> None:
     assert ratio.min() > 0.65
     assert ratio.max() < 1.35
     assert abs(ratio.mean() - 1) < 0.1
+
+
+def test_sums_of_wide_tables_are_left_out_where_others_know_the_columns() -> None:
+    schema = Schema([Categorical(name, values=[0, 1]) for name in "abcd"])
+    joint = workloads.categorical_marginals(schema, 4)
+    pairs = workloads.categorical_marginals(schema, sets=[("b", "a"), ("c", "d")])
+    workload = joint + pairs
+    rng = np.random.default_rng(0)
+    counts = rng.normal(50, 5, workload.size)
+    measured = Measurements(workload, counts, np.array([1.0, 5, 5]), 800, ("",) * 3, private=False)
+    found = summed_to(measured, complete_tables(workload), 2, measured.shares)
+    tables = {
+        frozenset(feature.position for feature in table.features): table
+        for table in complete_tables(found.workload)
+    }
+    assert len(tables) == 6
+    (first, second) = complete_tables(pairs)
+    for table, offset in ((first, 16), (second, 20)):
+        places = frozenset(feature.position for feature in table.features)
+        mine = tables[places].of(found.counts)
+        np.testing.assert_allclose(mine.ravel(), counts[offset : offset + 4])
+    # The others are sums of the joint table.
+    cube = counts[:16].reshape(2, 2, 2, 2)
+    np.testing.assert_allclose(tables[frozenset({0, 2})].of(found.counts), cube.sum(axis=(1, 3)))

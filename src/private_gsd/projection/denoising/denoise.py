@@ -29,11 +29,13 @@ import numpy as np
 from private_gsd.projection.denoising.chow_liu import empty_chow_liu_forest
 from private_gsd.projection.denoising.compromises import blended, translated
 from private_gsd.projection.denoising.gibbs import GibbsSampler
+from private_gsd.projection.denoising.interactions import with_interactions
 from private_gsd.projection.denoising.latent_classes import LatentClasses
 from private_gsd.projection.denoising.lower_orders import (
     cell_variance,
     complete_tables,
     has_marginals,
+    is_wide,
     largest_order,
     marginals_alone,
     queries_of_marginals,
@@ -173,11 +175,39 @@ class Denoising:
         if order > 2:
             estimated = summed_to(pairs, pair_tables, 2, answers)
             strength = min(LOWER_ORDER_STRENGTH, PAIRS_STRENGTH / median_noise(estimated))
-            lower = weakened(estimated, strength)
-            prior_means = split(tables, sampler.answers(measured.workload))
-            targets = with_component_scales(measured, tables, prior_means, 3, self._for_models)
-            answers = self._sample(targets + lower, LAST_SAMPLES).means
+            answers = self._upper_orders(weakened(estimated, strength), sampler)
         return self._with_answers(answers[: measured.workload.size])
+
+    def _upper_orders(self, lower: Measurements, sampler: GibbsSampler) -> Shares:
+        """Answers of all tables, where some are of three columns or more.
+
+        Args:
+            lower: The denoised pairs.
+            sampler: The sampler of tables that fit them.
+        """
+        measured, tables = self._measured, self._tables
+        upper = [table for table in tables if len(table.features) > 2]
+        wide = [table for table in upper if is_wide(table)]
+        known = measured
+        if len(wide) < len(upper):
+            if wide:
+                groups = {table.group for table in wide}
+                known = measured.select(
+                    [group for group in range(measured.workload.num_groups) if group not in groups]
+                )
+            narrow = complete_tables(known.workload)
+            prior_means = split(narrow, sampler.answers(known.workload))
+            targets = with_component_scales(known, narrow, prior_means, 3, self._for_models)
+            sampler = self._sample(targets + lower, LAST_SAMPLES)
+            if not wide:
+                return sampler.means
+        answers = sampler.answers(measured.workload)
+        estimates = with_interactions(measured, wide, split(wide, answers))
+        for table, estimate in zip(wide, estimates, strict=True):
+            table.of(answers)[...] = estimate
+        targets = replace(measured, counts=answers * measured.n_records)
+        sampler = self._sample(weakened(targets, LOWER_ORDER_STRENGTH) + lower, LAST_SAMPLES)
+        return sampler.means
 
     def values(self, rows: int, rng: np.random.Generator) -> NDArray[np.float64] | None:
         """A table of ``rows`` rows from the sampled tables; None if none has fitted pairs yet.

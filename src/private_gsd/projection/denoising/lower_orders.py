@@ -72,6 +72,12 @@ def largest_order(tables: Sequence[MarginalTable]) -> int:
     return max((len(table.features) for table in tables), default=0)
 
 
+def is_wide(table: MarginalTable) -> bool:
+    """Whether a table has interactions of several kinds: of many columns, or of numbers."""
+    number = len(table.features)
+    return number > 3 or (number == 3 and any(feature.breaks for feature in table.features))
+
+
 def split(tables: Sequence[MarginalTable], answers: Shares) -> list[Shares]:
     """The answers of each table."""
     return [table.of(answers) for table in tables]
@@ -87,6 +93,9 @@ def summed_to(
 ) -> Measurements:
     """Tables of a lower order: means of sums of the given tables, weighted by inverse variances.
 
+    Sums of a wide table are left out where its columns are in other tables. They have far more
+    noise, and of other cells they hide more than they say.
+
     Args:
         measured: The measurements; their scales give the variances.
         tables: The complete tables of these measurements.
@@ -95,9 +104,15 @@ def summed_to(
     """
     cells: dict[Features, Shares] = {}
     precisions: dict[Features, float] = {}
-    for table in tables:
+    known: set[tuple[int, ...]] = set()
+    for table in sorted(tables, key=is_wide):
         variance = cell_variance(measured, table)
         for features, sums, summands in _sums(table, answers, order):
+            places = tuple(sorted(feature.position for feature in features))
+            if not is_wide(table):
+                known.add(places)
+            elif places in known:
+                continue
             precision = 1 / (variance * summands)
             cells[features] = cells.get(features, 0.0) + sums * precision
             precisions[features] = precisions.get(features, 0.0) + precision

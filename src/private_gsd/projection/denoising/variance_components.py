@@ -158,6 +158,18 @@ def variance_components(likelihoods: NDArray[np.float64], order: int) -> NDArray
     geometric mean: noise can hide all dependence of triples, and the arithmetic mean of a flat
     posterior is determined by the largest components.
     """
+    posterior = posteriors(likelihoods)
+    if order > 2:
+        return np.asarray(np.exp(posterior @ np.log(COMPONENTS)))
+    return np.asarray(posterior @ COMPONENTS)
+
+
+def posteriors(likelihoods: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The posterior distribution of each component; the prior is learned from all of them.
+
+    Args:
+        likelihoods: For each component, its log-likelihood at each value of ``COMPONENTS``.
+    """
     prior = np.full(len(COMPONENTS), 1 / len(COMPONENTS))
     posterior = likelihoods
     for _ in range(ITERATIONS):
@@ -165,9 +177,7 @@ def variance_components(likelihoods: NDArray[np.float64], order: int) -> NDArray
         posterior /= posterior.sum(axis=1, keepdims=True)
         prior = np.convolve(np.pad(posterior.mean(axis=0), 2, mode="edge"), KERNEL, "valid")
         prior /= prior.sum()
-    if order > 2:
-        return np.asarray(np.exp(posterior @ np.log(COMPONENTS)))
-    return np.asarray(posterior @ COMPONENTS)
+    return posterior
 
 
 def centered(cells: Shares) -> Shares:

@@ -86,6 +86,11 @@ class GeneticSearch(Projector):
         """The name in the registry."""
         return "gsd"
 
+    @property
+    def finds_interactions(self) -> bool:
+        """Whether answers are denoised."""
+        return self.denoise and self.algorithm == "fast" and self.generations > 0
+
     def takes_new_rows(self, workload: Workload) -> bool:
         """Whether a large table is a smaller one with new rows; Algorithm 1 fits all rows."""
         return self.algorithm == "fast" and super().takes_new_rows(workload)
