@@ -34,6 +34,9 @@ hundreds. The same code calibrates the noise to any delta. Bounds stay below the
 reasons: confidence takes its part, and the conversion from rho to epsilon of mechanisms that select
 is not tight.
 
+With --unit the unit of protection is not a row: one unit takes another value in all of its rows,
+which are more than are taken.
+
 The exit code is 1 if a mechanism exceeds its claim, or if half the noise does not.
 """
 
@@ -55,7 +58,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import beta, norm
 
-from private_gsd import Categorical, Encoder, Schema, exact_counts
+from private_gsd import Categorical, Encoder, Schema, Unit, exact_counts
 from private_gsd.mechanisms import MECHANISMS as REGISTRY
 from private_gsd.mechanisms import Adaptive, Task
 from private_gsd.mechanisms.registry import conversion_of
@@ -65,6 +68,8 @@ from private_gsd.privacy.noise import SecureNoise
 from private_gsd.runs.checkpoint import MemoryCheckpoint
 from private_gsd.runs.executor import Executor
 from private_gsd.runs.payments import UnledgeredPayments
+from private_gsd.schema.neighbours import relation_of
+from private_gsd.schema.unit import Weighting
 from private_gsd.system.operating_system import cores
 from private_gsd.workloads import Neighbours, Workload
 from private_gsd.workloads.specs import workload_of
@@ -82,6 +87,9 @@ MECHANISMS = tuple(REGISTRY)
 RELATIONS: tuple[str, ...] = get_args(Neighbours)
 # The adaptive mechanism selects and measures so often; more epochs have more of the same.
 EPOCHS = 2
+# The most rows that are taken of a unit, and what units count.
+MOST = 3
+WEIGHTINGS: tuple[str, ...] = get_args(Weighting)
 # How many records stand for one of the synthetic table's. Errors of this size are far above noise.
 MANY = 500
 # The share of the draws that choose the event.
@@ -215,8 +223,14 @@ class Pair:
     synthetic: Matrix
 
 
-def pair_of(mechanism: str, neighbours: str) -> Pair:
-    """The worst pair of tables that is known for a mechanism."""
+def pair_of(mechanism: str, neighbours: str, weighting: str = "") -> Pair:
+    """The worst pair of tables that is known for a mechanism.
+
+    Args:
+        mechanism: By its name.
+        neighbours: The neighbouring relation.
+        weighting: What units count; the unit is a row where it is empty.
+    """
     if mechanism in ("one-shot", "layered"):
         # Many groups with little budget each: whole numbers then cost next to nothing.
         columns, values, name = 5, "vw", "categorical:2"
@@ -226,13 +240,23 @@ def pair_of(mechanism: str, neighbours: str) -> Pair:
     else:
         columns, values, name = 4, "vwzyx", "categorical:2"
         real, synthetic = tied_rows(2 if mechanism == "mst" else 1)
-    schema = Schema([Categorical(f"c{n}", values=list(values)) for n in range(columns)])
+    unit = Unit("id", MOST, weighting) if weighting else None  # type: ignore[arg-type]
+    schema = Schema(
+        [Categorical(f"c{n}", values=list(values)) for n in range(columns)],
+        unit=unit,
+    )
     records = [record for record in real for _ in range(MANY)]
-    one = records + ["w" * columns] * (neighbours == "replace-one")
-    other = [*records, "v" * columns]
+    # A unit has more rows than are taken; all others have one.
+    rows = MOST + 2 if weighting else 1
+    one = records + ["w" * columns] * rows * (neighbours == "replace-one")
+    other = records + ["v" * columns] * rows
+    tables = _table(schema, one), _table(schema, other)
+    if unit is not None:
+        ids = [[min(n, len(records)) for n in range(len(table))] for table in tables]
+        tables = tables[0].append_column("id", [ids[0]]), tables[1].append_column("id", [ids[1]])
     return Pair(
         workload_of(schema, [name]),
-        (_table(schema, one), _table(schema, other)),
+        tables,
         Encoder(schema).encode(_table(schema, synthetic).combine_chunks().to_batches()[0]),
     )
 
@@ -280,6 +304,7 @@ class Case:
         epsilon: The claim.
         delta: The claim.
         share: How much of the noise there is.
+        weighting: What units of protection count; the unit is a row where it is empty.
     """
 
     mechanism: str
@@ -287,13 +312,15 @@ class Case:
     epsilon: float
     delta: float
     share: float = 1.0
+    weighting: str = ""
 
     def draw(self, number: int) -> NDArray[np.float64]:
         """Log-likelihood ratios of releases of the first table, and of as many of the second.
 
         A ratio is positive where a release is likelier of the second table.
         """
-        pair = _pair(self.mechanism, self.neighbours)
+        pair = _pair(self.mechanism, self.neighbours, self.weighting)
+        relation = relation_of(self.neighbours, pair.workload.schema.unit_column)
         kind = REGISTRY[self.mechanism]
         mechanism = Adaptive(epochs=EPOCHS) if kind is Adaptive else kind()
         candidates = mechanism.candidates(pair.workload)
@@ -312,7 +339,7 @@ class Case:
             Executor(
                 task=task,
                 exact=lambda asked: counted(table, asked),
-                payments=UnledgeredPayments(LocalAccountant(budget, self.neighbours)),
+                payments=UnledgeredPayments(LocalAccountant(budget, relation)),
                 checkpoint=checkpoint,
                 noise=lambda stream: noise,  # noqa: ARG005
                 project=lambda measured, start, number: pair.synthetic,  # noqa: ARG005
@@ -336,8 +363,8 @@ class Case:
 
 
 @cache
-def _pair(mechanism: str, neighbours: str) -> Pair:
-    return pair_of(mechanism, neighbours)
+def _pair(mechanism: str, neighbours: str, weighting: str) -> Pair:
+    return pair_of(mechanism, neighbours, weighting)
 
 
 def lower_bound(
@@ -447,11 +474,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--confidence", type=float, default=0.999, help="of each line")
     parser.add_argument("--mechanism", choices=MECHANISMS, action="append", help="all by default")
     parser.add_argument("--neighbours", choices=RELATIONS, action="append", help="both by default")
+    parser.add_argument(
+        "--unit", choices=WEIGHTINGS, default="", help="a unit of several rows, and what it counts"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the thresholds, never of the noise")
     parser.add_argument("--jobs", type=int, default=cores())
     options = parser.parse_args(arguments)
     cases = [
-        Case(mechanism, neighbours, options.epsilon, options.delta, share)
+        Case(mechanism, neighbours, options.epsilon, options.delta, share, options.unit)
         for mechanism in options.mechanism or MECHANISMS
         for neighbours in options.neighbours or RELATIONS
         for share in (1.0, 0.5)
@@ -461,6 +491,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     table = Table(
         *("mechanism", "neighbours", "noise", "claimed epsilon", "lower bound", "event", ""),
         title=f"{options.draws:,} releases of each of two tables, delta = {options.delta:g}, "
+        f"unit: {options.unit or 'a row'}, "
         f"each bound at confidence {options.confidence:g}",
     )
     right = True

@@ -72,10 +72,10 @@ def _run(
         start = time.perf_counter()
         done = work(state)
         best = min(best, time.perf_counter() - start)
-    pipe.send((done, best, _peak_mb()))
+    pipe.send((done, best, peak_mb()))
 
 
-def _peak_mb() -> float:
+def peak_mb() -> float:
     """The most memory this process held; the kernel's ru_maxrss would count its parent's too."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):

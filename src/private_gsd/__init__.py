@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from private_gsd.schema import Integer as Integer
     from private_gsd.schema import Real as Real
     from private_gsd.schema import Schema as Schema
+    from private_gsd.schema import Unit as Unit
     from private_gsd.synthesis.choices import UnmeasuredWarning as UnmeasuredWarning
     from private_gsd.synthesis.smartnoise import GsdSynthesizer as GsdSynthesizer
     from private_gsd.synthesis.sweep import Sweep as Sweep
@@ -117,7 +118,7 @@ _NAMES = {
         "projection.baselines": "GEM PGM RAP RAPPlusPlus",
         "projection.genetic": "GeneticSearch evolve",
         "runs.release": "Release",
-        "schema": "Boolean Categorical Column Date Datetime Integer Real Schema",
+        "schema": "Boolean Categorical Column Date Datetime Integer Real Schema Unit",
         "synthesis.choices": "UnmeasuredWarning",
         "synthesis.smartnoise": "GsdSynthesizer",
         "synthesis.sweep": "Sweep",

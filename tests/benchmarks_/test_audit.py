@@ -90,6 +90,18 @@ def test_the_pair_is_nearly_the_worst(mechanism: str, neighbours: str) -> None:
     assert 0.3 < attained < 1.8
 
 
+@pytest.mark.parametrize("neighbours", audit.RELATIONS)
+@pytest.mark.parametrize("weighting", audit.WEIGHTINGS)
+def test_a_unit_of_several_rows_is_as_bad_as_a_row(weighting: str, neighbours: str) -> None:
+    """It attains all of the budget but for what measures a private number of records."""
+    case = audit.Case("one-shot", neighbours, 2.0, DELTA, weighting=weighting)
+    ratios = case.draw(60)
+    assert np.isfinite(ratios).all()
+    budget = RhoBudget.from_epsilon(2.0, DELTA, conversion_of(MECHANISMS["one-shot"]()))
+    attained = float((ratios - ratios.mean(axis=1, keepdims=True)).var()) / (2 * budget.rho)
+    assert 0.5 < attained < 1.7
+
+
 def test_a_leak_beside_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is published and depends on the table is found by replay."""
     case = audit.Case("one-shot", "add-remove", 2.0, DELTA)

@@ -16,7 +16,8 @@ import pyarrow.parquet
 import pytest
 
 from private_gsd import Encoder, ExactCounts, datasets, exact_counts, workloads
-from private_gsd.counting.exact import BATCH_ROWS, TableCounts, count
+from private_gsd.counting.exact import TableCounts, count
+from private_gsd.counting.on_threads import BATCH_ROWS
 from private_gsd.data.sources import Source, open_source
 from private_gsd.errors import DataError, SourceError
 from private_gsd.workloads.workload import RunningCounts

@@ -104,3 +104,20 @@ def test_relations_are_added_up_as_the_stronger_one() -> None:
     rho = 5 * RhoBudget.from_epsilon(1.0, 1e-6, "gdp").rho
     said = float(str(warned[0].message).split("epsilon = ")[1].split()[0])
     assert said == pytest.approx(epsilon_of(rho, 1e-6, "gdp"), rel=1e-3)
+
+
+def test_fits_of_different_units_are_told() -> None:
+    """What a row's fit spends on a person is more, and nobody knows how much."""
+    table = TABLE.append_column("person", [list(range(100)) * 3])
+    schema = SCHEMA.with_unit(gsd.Unit("person", at_most=3))
+    fit(table, gsd.Budget(1.0, 1e-6, "add-remove"), schema=schema)
+    with pytest.warns(gsd.UncountedWarning) as warned:
+        fit(table, gsd.Budget(1.0, 1e-6), schema=schema)
+    rho = 5 * RhoBudget.from_epsilon(1.0, 1e-6, "gdp").rho
+    said = float(str(warned[0].message).split("epsilon = ")[1].split()[0])
+    assert said == pytest.approx(epsilon_of(rho, 1e-6, "gdp"), rel=1e-3)
+    with (
+        pytest.warns(gsd.LeftOutWarning),
+        pytest.warns(gsd.UncountedWarning, match="They protect different units, and of each"),
+    ):
+        fit(table, gsd.Budget(1.0, 1e-6))

@@ -337,7 +337,7 @@ def test_parameters_by_name() -> None:
     synth = Synthesizer(SCHEMA, epsilon=1.0)
     names = list(inspect.signature(Synthesizer).parameters)
     assert list(synth.get_params()) == names
-    assert len(names) <= 10
+    assert len(names) <= 11
     assert synth.get_params()["rows"] is None
     assert synth.set_params(rows=50, mechanism="mst").get_params()["rows"] == 50
     with pytest.raises(ReleaseError, match="no parameter is called 'row'"):

@@ -9,17 +9,19 @@ from __future__ import annotations
 import json
 import pickle
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from private_gsd import Measurements, Schema
+from private_gsd import Measurements, Schema, Unit
 from private_gsd.counting.exact import count
 from private_gsd.errors import WorkloadError
 from private_gsd.projection.domain import columns_of, random_table
 from private_gsd.projection.objective import Objective
+from private_gsd.schema.unit import Weighting
 from private_gsd.workloads import Family, Workload
 from private_gsd.workloads.layout import QueryLayout
 from private_gsd.workloads.serialisation import dump_workload, load_workload
@@ -108,6 +110,69 @@ class FamilyContract(ABC):
         assert (squares <= claims).all()
         largest = np.maximum.reduceat(np.abs(changes), workload.offsets[:-1], axis=-1)
         assert (largest.max(axis=(0, 1)) <= workload.max_contributions).all()
+
+    @pytest.mark.parametrize("neighbours", NEIGHBOURS)
+    @pytest.mark.parametrize("weighting", ["units", "rows"])
+    @pytest.mark.parametrize("at_most", [2, 5, 20])
+    def test_no_neighbouring_units_differ_by_more_than_the_sensitivity(
+        self,
+        workload: Workload,
+        single: Counts,
+        at_most: int,
+        weighting: Weighting,
+        neighbours: Literal["replace-one", "add-remove"],
+    ) -> None:
+        """Random units of at most K rows, and the worst that units of equal rows can do."""
+        unit = Unit("id", at_most, weighting)
+        try:
+            workload = replace(workload, schema=workload.schema.with_unit(unit))
+        except WorkloadError as error:
+            assert "would not fit into 64 bits" in str(error)
+            return
+        rng = np.random.default_rng(at_most)
+
+        def contribution(rows: list[int]) -> Counts:
+            weights = np.array(unit.weights(len(rows)))
+            total: Counts = (weights[:, None] * single[rows]).sum(axis=0)
+            return total
+
+        def random_unit() -> list[int]:
+            few = rng.integers(len(single), size=rng.integers(1, 4))
+            found: list[int] = rng.choice(few, rng.integers(1, at_most + 1)).tolist()
+            return found
+
+        def sums(values: Counts) -> Counts:
+            found: Counts = np.add.reduceat(values, workload.offsets[:-1], axis=-1)
+            return found
+
+        nobody = np.zeros(workload.size, dtype=np.int64)
+        changes = [contribution(random_unit()) for _ in range(60)]
+        others = [
+            contribution(random_unit()) if neighbours == "replace-one" else nobody for _ in changes
+        ]
+        # Units of equal rows, of the most rows or of one: nothing differs by more.
+        numbers = range(0, len(single), 3)
+        changes += [contribution([number] * at_most) for number in numbers for _ in numbers]
+        others += [
+            contribution([number] * at_most) if neighbours == "replace-one" else nobody
+            for _ in numbers
+            for number in numbers
+        ]
+        differences = np.array(changes) - np.array(others)
+        squares = sums(differences**2).max(axis=0) / unit.weight**2
+        claims = workload.squared_sensitivities(neighbours)
+        assert (squares <= claims).all()
+        absolute = sums(np.abs(differences)).max(axis=0) / unit.weight
+        assert (absolute <= workload.absolute_sensitivities(neighbours)).all()
+        largest = np.maximum.reduceat(np.abs(differences), workload.offsets[:-1], axis=-1)
+        bounds = unit.most * unit.weight * workload.max_contributions
+        assert (largest.max(axis=0) <= bounds).all()
+        # The claims are attained: K times that of the rows, or once.
+        of_rows = single[::3, None] - (
+            single[None, ::3] if neighbours == "replace-one" else 0 * single[:1]
+        )
+        attained = sums(of_rows**2).max(axis=(0, 1)) * unit.most**2
+        np.testing.assert_array_less(attained, squares + 0.5)
 
     def test_descriptions_are_lines_of_text(self, workload: Workload) -> None:
         words = [workload.describe(group) for group in range(workload.num_groups)]

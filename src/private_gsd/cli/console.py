@@ -97,6 +97,8 @@ def with_progress(batches: Iterator[Batch], what: str, rows: int | None) -> Iter
 
 def schema_table(schema: Schema, title: str) -> Table:
     """The columns of a schema, as a table for the terminal."""
+    if schema.unit is not None:
+        title += f"; the unit of protection is {schema.unit.in_words}"
     table = Table(
         title=escape(title), title_justify="left", header_style="bold", box=None, pad_edge=False
     )

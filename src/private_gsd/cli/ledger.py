@@ -72,6 +72,15 @@ def create(
             "replaced, or in one that is added or removed.",
         ),
     ] = "replace-one",
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            rich_help_panel=PRIVACY,
+            help="The column with the ids of the unit of protection, such as patient_id: all "
+            "records with the same id are protected together. By default each record by itself.",
+        ),
+    ] = None,
 ) -> None:
     """Give a dataset its budget, in a new or an existing ledger. It cannot be changed later."""
     # An invalid budget is refused before the file is created.
@@ -79,10 +88,10 @@ def create(
     with Ledger(ledger_file, create=True) as ledger:
         usual = conversion or ledger.default_conversion(dataset)
         budget = RhoBudget.from_epsilon(epsilon, delta, usual)
-        account = ledger.add_dataset(dataset, budget, neighbours)
+        account = ledger.add_dataset(dataset, budget, neighbours, unit)
     console.out.print(
         f"{escape(str(ledger_file))}: dataset {escape(repr(dataset))} may spend epsilon "
-        f"{epsilon:g} at delta {at_most(delta)}, {neighbours}: rho {budget.rho:.6g}, "
+        f"{epsilon:g} at delta {at_most(delta)}, {escape(account.relation)}: rho {budget.rho:.6g}, "
         f"of which {units_to_rho(account.remaining):.6g} remains",
         soft_wrap=True,
     )
@@ -178,7 +187,7 @@ def accounts_table(accounts: list[Account]) -> Table:
                 "spent",
                 f"{bar} {percent}%",
             ),
-            ("", account.neighbours, "remaining", ""),
+            ("", escape(account.relation), "remaining", ""),
             ("", f"{budget.conversion} epsilon", "total", ""),
         )
         amounts: tuple[int, ...] = (account.spent, account.remaining, budget.units)

@@ -82,15 +82,20 @@ def show(forecast: Forecast, every: bool) -> None:
 
     about = "about " if forecast.guessed else ""
     say(
-        f"{about}{forecast.n_records:,} records, {workload.size:,} queries in "
+        f"{about}{forecast.n_records:,} {forecast.records}, {workload.size:,} queries in "
         f"{workload.num_groups:,} groups, {forecast.mechanism.name}"
     )
     say(
         f"rho = {budget.rho:.4g} (epsilon = {budget.epsilon:.4g} at delta = {budget.delta:.4g}), "
         f"{forecast.neighbours} neighbours"
     )
+    if workload.schema.unit is not None:
+        say(f"the unit of protection is {escape(workload.schema.unit.in_words)}")
     if forecast.counting:
-        say(f"the number of records gets noise of {forecast.counting:,.3g} records")
+        say(
+            f"the number of {forecast.records} gets noise of {forecast.counting:,.3g} "
+            f"{forecast.records}"
+        )
     if forecast.mechanism.emphasis:
         say(forecast.mechanism.emphasis)
     if forecast.selection_summary:

@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 
 from private_gsd.cli import console
-from private_gsd.privacy.record import at_most, uncovered
+from private_gsd.privacy.record import at_most, uncovered, unit_in_words
 from private_gsd.system.operating_system import ending_signals
 
 if TYPE_CHECKING:
@@ -106,7 +106,8 @@ def guarantee(record: dict[str, Any]) -> list[str]:
         first = [
             f"private: epsilon = {at_most(total['epsilon'], 4)} at delta = "
             f"{at_most(record['delta'], 3)} (rho = {at_most(total['rho'], 4)}) is guaranteed for "
-            f"{what}, of dataset {dataset!r}, {record['neighbours']} neighbours, one row",
+            f"{what}, of dataset {dataset!r}, {record['neighbours']} neighbours, "
+            f"{unit_in_words(record.get('unit'))}",
             *(f"not covered: {words}" for words in uncovered(record)),
         ]
     return [

@@ -84,13 +84,19 @@ def check(
             broken.update(broken_rules(schema, matrix))
     if problems:
         raise problems.error(source.name)
+    units = ""
+    if schema.unit is not None:
+        from private_gsd.counting.of_units import read_ids
+
+        found = read_ids(source)
+        units = f", {found.units:,} units, of whose rows {found.rows:,} are taken"
     seconds = time.perf_counter() - start
     for name, number in problems.coerced.items():
         console.note(f"column {name!r}: {number:,} values were moved into the domain")
     for rule, number in broken.items():
         console.note(f"{number:,} rows break the rule {rule!r}; no synthetic row will")
     console.out.print(
-        f"{escape(source.name)}: all {rows:,} rows {_fit(problems)} ({seconds:.1f} s)"
+        f"{escape(source.name)}: all {rows:,} rows {_fit(problems)}{units} ({seconds:.1f} s)"
     )
 
 

@@ -12,14 +12,16 @@ import typer
 
 from private_gsd.cli import options
 from private_gsd.cli.panels import PRIVACY, QUERIES, SYNTHESIS
+from private_gsd.errors import SchemaError
 from private_gsd.measurements.knowledge import Knowledge
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.measurements.public_counts import read_public_counts
 from private_gsd.mechanisms.registry import AUTO, MECHANISMS, mechanism_with
 from private_gsd.privacy.budget import Budget, Conversion
 from private_gsd.projection.projectors import NAMES
-from private_gsd.schema import Schema
+from private_gsd.schema import Schema, Unit
 from private_gsd.schema.neighbours import Neighbours
+from private_gsd.schema.unit import Weighting
 from private_gsd.synthesis.synthesizer import Synthesizer
 from private_gsd.workloads import read_predicates
 from private_gsd.workloads.specs import listed_specs, workload_of
@@ -64,6 +66,31 @@ class SynthesizerOptions:
             "or add-remove, where that number is measured too.",
         ),
     ] = "replace-one"
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            rich_help_panel=PRIVACY,
+            help="The column with the ids of the unit of protection, such as patient_id: all rows "
+            "with the same id are protected together. By default as the schema says.",
+        ),
+    ] = None
+    at_most: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            rich_help_panel=PRIVACY,
+            help="The most rows that are taken of one unit, from public knowledge.",
+        ),
+    ] = None
+    weighting: Annotated[
+        Weighting | None,
+        typer.Option(
+            rich_help_panel=PRIVACY,
+            help="What counts one: each unit (units, the default), or each row that is taken of a "
+            "unit (rows).",
+        ),
+    ] = None
     conversion: Annotated[
         Conversion | None,
         typer.Option(
@@ -170,7 +197,7 @@ class SynthesizerOptions:
 
     def synthesizer(self) -> Synthesizer:
         """The synthesizer with these settings."""
-        schema = Schema.read(self.schema)
+        schema = self._with_unit(Schema.read(self.schema))
         counts = {} if self.public_counts is None else read_public_counts(self.public_counts)
         external = [Measurements.load(folder) for folder in self.external_measurements or ()]
         return Synthesizer(
@@ -191,6 +218,21 @@ class SynthesizerOptions:
             threads=self.threads,
             for_models=self.for_models,
         )
+
+    def _with_unit(self, schema: Schema) -> Schema:
+        """The schema with the unit of protection that the options name."""
+        stated = {"column": self.unit, "at_most": self.at_most, "weighting": self.weighting}
+        given = {name: value for name, value in stated.items() if value is not None}
+        if not given:
+            return schema
+        known = {} if schema.unit is None else schema.unit.to_dict()
+        if "column" not in {**known, **given}:
+            option = "--at-most" if self.at_most is not None else "--weighting"
+            raise SchemaError(
+                f"{option} goes with a unit of protection: name the column of its ids with --unit, "
+                "or in the schema's [unit]"
+            )
+        return schema.with_unit(Unit.from_dict({**known, **given}))
 
     def target(self, schema: Schema) -> Workload | list[str] | None:
         """The target workload: names, a file of conditions, or both; None for the default."""

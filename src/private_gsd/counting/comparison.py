@@ -46,13 +46,19 @@ def query_errors(workload: Workload, one: Any, other: Any, **options: Any) -> Qu
         )
         if exact.workload is not workload:
             raise ValueError("these exact counts belong to another workload")
-        shares.append(exact.counts / exact.n_records)
+        shares.append(shares_of(exact))
     return share_errors(*shares)
 
 
 def errors_of(exact: ExactCounts, shares: NDArray[np.float64]) -> QueryErrors:
     """The errors of shares against exact counts; the result is as sensitive as the counts."""
-    return share_errors(exact.counts / exact.n_records, shares)
+    return share_errors(shares_of(exact), shares)
+
+
+def shares_of(exact: ExactCounts) -> NDArray[np.float64]:
+    """For every query, the share of the records that meet it; as sensitive as the counts."""
+    found: NDArray[np.float64] = exact.counts / (exact.n_records * exact.weight)
+    return found
 
 
 def share_errors(one: NDArray[np.float64], other: NDArray[np.float64]) -> QueryErrors:

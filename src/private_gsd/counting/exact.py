@@ -6,36 +6,33 @@ redacted, and which cannot be pickled, copied or converted to an array.
 
 from __future__ import annotations
 
-import queue
 import threading
-from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from private_gsd.counting import of_units
 from private_gsd.counting.on_spark import count_on_spark
+from private_gsd.counting.on_threads import BATCH_ROWS, as_it_is, count_pieces
 from private_gsd.data.encoding import Encoder, OnInvalid, Problems
 from private_gsd.data.sources import Source, open_source
 from private_gsd.data.sources.spark import SparkFrame
+from private_gsd.data.units.choosing import UnitKey
 from private_gsd.errors import DataError, SourceError
 from private_gsd.kernels.binning import count_outside
 from private_gsd.system.memory import SHARE, available
 from private_gsd.system.operating_system import cores
 from private_gsd.system.progress import Progress, ignore, shown
-from private_gsd.workloads.workload import RunningCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from private_gsd.data.units.bounded_rows import BoundedRows
     from private_gsd.schema import Schema
     from private_gsd.workloads import Workload
 
-BATCH_ROWS = 65_536
 # The largest number of bytes of encoded rows that are kept in memory for another pass.
 KEPT_BYTES = 2**30
 
@@ -43,10 +40,14 @@ KEPT_BYTES = 2**30
 class ExactCounts:
     """Exact counts of a sensitive table. They must not leave the process without noise.
 
+    Where the schema names a unit of protection, they are counts of rows that were taken. Where each
+    unit counts one, a row of a unit of k rows counts W/k, and all counts are in W-ths of a unit.
+
     Attributes:
         workload: The queries.
-        n_records: The number of records of the table.
-        counts: For every query, the number of rows that meet it.
+        n_records: The number of records of the table; of units where each of them counts one, of
+            the rows that were taken where each of those counts one.
+        counts: For every query, the number of rows that meet it, or the sum of their weights.
     """
 
     __slots__ = ("counts", "n_records", "workload")
@@ -55,6 +56,12 @@ class ExactCounts:
         self.workload = workload
         self.n_records = n_records
         self.counts = counts
+
+    @property
+    def weight(self) -> int:
+        """What a record counts, W: 1, but where parts of a unit count."""
+        unit = self.workload.schema.unit
+        return 1 if unit is None else unit.weight
 
     def __repr__(self) -> str:
         return f"<ExactCounts of {len(self.counts):,} queries: redacted>"
@@ -77,8 +84,11 @@ def exact_counts(
     threads: int | None = None,
     progress: Progress = ignore,
     keep: KeptRows | None = None,
+    unit_key: UnitKey | None = None,
 ) -> ExactCounts:
     """Count the rows of a table for every query of a workload, in one pass.
+
+    Where the schema names a unit of protection, at most K rows of each unit are counted.
 
     Args:
         workload: The queries.
@@ -88,10 +98,20 @@ def exact_counts(
         progress: Called with "counting", the number of rows counted so far, and the number of rows
             of the table, where that is known without reading the table.
         keep: Keeps the encoded rows for another pass; not on Spark.
+        unit_key: The secret key that chooses the rows of units; by default a new one.
     """
     source = data if isinstance(data, Source) and data.schema == workload.schema else None
     if source is None:
         source = open_source(data, workload.schema)
+    if workload.schema.unit is not None and isinstance(source.table, SparkFrame):
+        key = unit_key or UnitKey.draw()
+        return ExactCounts(workload, *of_units.count_on_spark(workload, source, key, on_invalid))
+    if workload.schema.unit is not None:
+        bounded = of_units.bounded_rows(
+            source, unit_key, on_invalid=on_invalid, threads=threads, progress=progress
+        )
+        n_records, counts = of_units.count_bounded(workload, bounded, threads, progress)
+        return ExactCounts(workload, n_records, counts)
     encoder = Encoder(workload.schema, on_invalid=on_invalid)
     if isinstance(source.table, SparkFrame):
         return _count_on_spark(workload, source, source.table, encoder, progress)
@@ -112,7 +132,7 @@ def exact_counts(
 
     batches = source.batches(BATCH_ROWS)
     with shown(progress) as report:
-        rows, counts = _count(workload, batches, encode, threads, source.rows, report)
+        rows, counts = count_pieces(workload, batches, encode, threads, source.rows, report)
     if problems:
         raise problems.error(source.name)
     return ExactCounts(workload, rows, counts)
@@ -132,6 +152,7 @@ class TableCounts:
         threads: The number of threads; as many as there are cores by default.
         progress: See ``exact_counts``.
         again: Whether there may be more than one workload.
+        unit_key: The secret key that chooses the rows of units; by default a new one.
     """
 
     def __init__(
@@ -142,12 +163,16 @@ class TableCounts:
         on_invalid: OnInvalid = "error",
         threads: int | None = None,
         progress: Progress = ignore,
+        unit_key: UnitKey | None = None,
     ) -> None:
         self._source = source
+        has_unit = source.schema is not None and source.schema.unit is not None
+        self._unit_key = unit_key or (UnitKey.draw() if has_unit else None)
+        self._bounded: BoundedRows | None = None
         self._on_invalid = on_invalid
         self._threads = threads
         self._progress = progress
-        self._again = again
+        self.again = again
         self._rows: KeptRows | None = None
         self._last: ExactCounts | None = None
         self._lock = threading.Lock()
@@ -170,16 +195,46 @@ class TableCounts:
             self._last = found
             return found
 
+    def records(self) -> int | None:
+        """The number of records, counted if necessary; None if the table can be read only once.
+
+        Where the schema names a unit of protection, it is the number of units.
+        """
+        schema = self._source.schema
+        if schema is None or schema.unit is None:
+            return self._source.count()
+        if isinstance(self._source.table, SparkFrame):
+            return of_units.read_ids(self._source).units
+        return self._bounded_rows().units
+
+    def _bounded_rows(self) -> BoundedRows:
+        """The rows of units, which are chosen now if they were not yet."""
+        if self._bounded is None:
+            self._bounded = of_units.bounded_rows(
+                self._source,
+                self._unit_key,
+                on_invalid=self._on_invalid,
+                threads=self._threads,
+                progress=self._progress,
+            )
+        return self._bounded
+
     def _count(self, workload: Workload) -> ExactCounts:
+        if workload.schema.unit is not None and not isinstance(self._source.table, SparkFrame):
+            bounded = self._bounded_rows()
+            n_records, counts = of_units.count_bounded(
+                workload, bounded, self._threads, self._progress
+            )
+            return ExactCounts(workload, n_records, counts)
         rows = self._rows
         if rows is not None and rows.complete:
             # In pieces for all threads: a table of few rows is a single batch.
             threads = self._threads or cores()
             pieces = [piece for each in rows.matrices for piece in np.array_split(each, threads)]
-            number, counts = _count(workload, pieces, _as_it_is, threads)
+            number, counts = count_pieces(workload, pieces, as_it_is, threads)
             self._progress("counting", number, number)
             return ExactCounts(workload, number, counts)
-        keep = KeptRows.of(self._source) if self._again else None
+        keep = KeptRows.of(self._source) if self.again else None
         found = exact_counts(
             workload,
             self._source,
@@ -187,6 +242,7 @@ class TableCounts:
             threads=self._threads,
             progress=self._progress,
             keep=keep,
+            unit_key=self._unit_key,
         )
         if keep is not None:  # Spark's rows stay where they are
             keep.complete = keep.rows == found.n_records
@@ -238,10 +294,6 @@ class KeptRows:
                 self.rows += len(matrix)
 
 
-def _as_it_is(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    return matrix
-
-
 def _count_on_spark(
     workload: Workload, source: Source, table: SparkFrame, encoder: Encoder, progress: Progress
 ) -> ExactCounts:
@@ -270,7 +322,7 @@ def count(
     # Every thread gets the same number of pieces of the same size, so that none waits.
     rounds = max(1, -(-len(matrix) // (threads * BATCH_ROWS)))
     pieces = np.array_split(matrix, threads * rounds)
-    return _count(workload, pieces, partial(_checked, workload.schema), threads)[1]
+    return count_pieces(workload, pieces, partial(_checked, workload.schema), threads)[1]
 
 
 def _checked(schema: Schema, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -280,62 +332,3 @@ def _checked(schema: Schema, matrix: NDArray[np.float64]) -> NDArray[np.float64]
         if count_outside(values, *column.bounds, column.nullable):
             raise ValueError(f"column {column.name!r}: the matrix has values outside the schema")
     return matrix
-
-
-def _count(
-    workload: Workload,
-    pieces: Iterable[Any],
-    encode: Callable[[Any], NDArray[np.float64] | None],
-    threads: int | None,
-    total: int | None = None,
-    progress: Progress = ignore,
-) -> tuple[int, NDArray[np.int64]]:
-    """Encode and count pieces of a table on several threads, each with its own counts.
-
-    Args:
-        workload: The queries.
-        pieces: The pieces.
-        encode: Encodes a piece; returns None if the piece is not to be counted.
-        threads: The number of threads; as many as there are cores by default.
-        total: The number of rows of all pieces, where it is known.
-        progress: Called after every piece.
-    """
-    threads = threads or cores()
-    counts: queue.SimpleQueue[RunningCounts] = queue.SimpleQueue()
-    for _ in range(threads):
-        counts.put(RunningCounts(workload))
-
-    def work(piece: Any) -> int:
-        matrix = encode(piece)
-        if matrix is not None:
-            mine = counts.get()
-            try:
-                mine.add(matrix)
-            finally:
-                counts.put(mine)
-        return len(piece)
-
-    rows = 0
-    with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[Future[int]] = deque()
-
-        def take() -> None:
-            nonlocal rows
-            rows += waiting.popleft().result()
-            progress("counting", rows, total)
-
-        try:
-            for piece in pieces:
-                waiting.append(pool.submit(work, piece))
-                # At most one piece more than there are threads is in memory.
-                if len(waiting) > threads:
-                    take()
-            while waiting:
-                take()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    all_counts = counts.get()
-    for _ in range(threads - 1):
-        all_counts.merge(counts.get())
-    return rows, all_counts.finish()

@@ -51,15 +51,24 @@ class PartitionSummary:
         rows: The number of rows.
         problems: Values outside the schema.
         failures: Error messages, if the partition could not be read.
+        units: The number of units of protection, where the schema names one.
+        taken: The number of rows that were taken of units.
+        without: The number of rows without an id.
     """
 
     rows: int = 0
+    units: int = 0
+    taken: int = 0
+    without: int = 0
     problems: Problems = field(default_factory=Problems)
     failures: list[str] = field(default_factory=list)
 
     def merge(self, other: PartitionSummary) -> None:
         """Add the summary of another partition."""
         self.rows += other.rows
+        self.units += other.units
+        self.taken += other.taken
+        self.without += other.without
         self.problems.merge(other.problems)
         self.failures = sorted({*self.failures, *other.failures})[:1]
 
@@ -78,17 +87,31 @@ def count_on_spark(
     # Functions of a notebook or a script are in no module that an executor could import.
     cloudpickle = require("pyspark.cloudpickle", what="Counting on Spark", extra="spark")
     job = zlib.compress(cloudpickle.dumps((encoder, workload, tuple(columns))), 1)
-    blocks = -(-workload.size // BLOCK)
     with table.readable():
-        # Columns are renamed to numbers, since mapInArrow does not accept every name.
-        names = [f"c{number}" for number in range(len(columns))]
-        frame = table.frame.select(*map(quoted, columns)).toDF(*names)
+        frame = numbered(table, columns)
         partial = frame.mapInArrow(lambda batches: count_partition(job, batches), RESULT)
-        # Blocks with the same number, and all summaries, are sent to the same task.
-        met = partial.repartition(min(blocks + 1, 64), "block")
-        total = met.mapInArrow(add_blocks, RESULT).toArrow()
+        return added(partial, workload.size)
+
+
+def numbered(table: SparkFrame, columns: Sequence[str]) -> Any:
+    """Some columns of a frame, renamed to numbers: mapInArrow does not accept every name."""
+    names = [f"c{number}" for number in range(len(columns))]
+    return table.frame.select(*map(quoted, columns)).toDF(*names)
+
+
+def added(partial: Any, size: int) -> tuple[PartitionSummary, NDArray[np.int64]]:
+    """The summary and the counts of all partitions.
+
+    Args:
+        partial: A frame of the blocks and the summaries of each.
+        size: The number of queries.
+    """
+    blocks = -(-size // BLOCK)
+    # Blocks with the same number, and all summaries, are sent to the same task.
+    met = partial.repartition(min(blocks + 1, 64), "block")
+    total = met.mapInArrow(add_blocks, RESULT).toArrow()
     summary = PartitionSummary()
-    counts = np.zeros(workload.size, dtype=np.int64)
+    counts = np.zeros(size, dtype=np.int64)
     for number, data in zip(total["block"].to_pylist(), total["data"], strict=True):
         if number == SUMMARY:
             summary.merge(pickle.loads(data.as_buffer()))
@@ -106,20 +129,24 @@ def count_partition(job: bytes, batches: Batches) -> Batches:
     try:
         for batch in batches:
             named = pa.RecordBatch.from_arrays(batch.columns, names=list(columns))
-            for piece in slices(_local(named, encoder), BATCH_ROWS):
+            for piece in slices(local(named, encoder), BATCH_ROWS):
                 matrix = encoder.encode_into(piece, summary.problems)
                 summary.rows += piece.num_rows
                 if not summary.problems:
                     running.add(matrix)
     except DataError as error:
         summary.failures.append(str(error))
-    yield _row(SUMMARY, pickle.dumps(summary))
+    yield row_of(SUMMARY, pickle.dumps(summary))
     if summary.rows and not summary.problems and not summary.failures:
-        counts = running.finish()
-        for number, start in enumerate(range(0, len(counts), BLOCK)):
-            block = counts[start : start + BLOCK]
-            if block.any():
-                yield _row(number, _packed(block))
+        yield from blocks_of(running.finish())
+
+
+def blocks_of(counts: NDArray[np.int64]) -> Batches:
+    """Counts in blocks, without those of zeros."""
+    for number, start in enumerate(range(0, len(counts), BLOCK)):
+        block = counts[start : start + BLOCK]
+        if block.any():
+            yield row_of(number, _packed(block))
 
 
 def add_blocks(batches: Batches) -> Batches:
@@ -135,9 +162,9 @@ def add_blocks(batches: Batches) -> Batches:
             else:
                 sums[number] = _unpacked(data.as_buffer())
     if summary.rows or summary.problems or summary.failures:
-        yield _row(SUMMARY, pickle.dumps(summary))
+        yield row_of(SUMMARY, pickle.dumps(summary))
     for number, block in sums.items():
-        yield _row(number, _packed(block))
+        yield row_of(number, _packed(block))
 
 
 _jobs: dict[bytes, Any] = {}
@@ -152,7 +179,7 @@ def _job(job: bytes) -> tuple[Encoder, Workload, tuple[str, ...]]:
     return found
 
 
-def _local(batch: pa.RecordBatch, encoder: Encoder) -> pa.RecordBatch:
+def local(batch: pa.RecordBatch, encoder: Encoder) -> pa.RecordBatch:
     """Convert timestamps to the session's local time, if the schema has no time zone.
 
     Spark's timestamps have no time zone of their own; Arrow gives them the session's.
@@ -160,6 +187,7 @@ def _local(batch: pa.RecordBatch, encoder: Encoder) -> pa.RecordBatch:
     arrays = []
     for name, array in zip(batch.schema.names, batch.columns, strict=True):
         zoned = pa.types.is_timestamp(array.type) and array.type.tz is not None
+        zoned = zoned and name in encoder.schema
         if zoned and getattr(encoder.schema[name], "timezone", None) is None:
             kind = pa.timestamp(array.type.unit, tz=zone_of(array.type.tz))
             array = pc.local_timestamp(array.cast(kind))
@@ -182,7 +210,8 @@ def _unpacked(data: Any) -> NDArray[np.int64]:
     return np.frombuffer(zlib.decompress(content[1:]), dtype=kind).astype(np.int64)
 
 
-def _row(number: int, data: bytes) -> pa.RecordBatch:
+def row_of(number: int, data: bytes) -> pa.RecordBatch:
+    """A block or a summary, to be sent."""
     return pa.RecordBatch.from_arrays(
         [pa.array([number], pa.int32()), pa.array([data], pa.binary())], names=["block", "data"]
     )

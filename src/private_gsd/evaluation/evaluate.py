@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from private_gsd.counting.of_units import read_ids
+from private_gsd.data.sources import open_source
 from private_gsd.errors import SchemaError, WorkloadError, did_you_mean, require
 from private_gsd.evaluation.metrics.associations import compare_associations
 from private_gsd.evaluation.metrics.attacks import attack
@@ -27,6 +29,7 @@ from private_gsd.workloads.specs import default_specs, workload_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from private_gsd.counting.of_units import UnitNumbers
     from private_gsd.data.encoding import OnInvalid
     from private_gsd.evaluation.metrics.machine_learning import PredictionTask
     from private_gsd.evaluation.table_sample import Matrix
@@ -92,7 +95,7 @@ def evaluate(
         def read(name: str, table: Any, workload: Workload | None) -> TableSample:
             return sample_table(
                 table,
-                known,
+                known if table is data else known.with_unit(None),  # others have no ids
                 workload,
                 limit=sample,
                 seed=seed,
@@ -101,11 +104,13 @@ def evaluate(
                 progress=report,
             )
 
+        units = _units(data, known)
         return _compare(
             known,
             read("real table", data, queries),
             None if holdout is None else read("held-out rows", holdout, None),
             read("synthetic table", table, queries),
+            units=units,
             queries=queries,
             measurements=measurements,
             targets=targets,
@@ -122,6 +127,7 @@ def _compare(
     holdout: TableSample | None,
     synthetic: TableSample,
     *,
+    units: UnitNumbers | None,
     queries: Workload,
     measurements: Measurements | None,
     targets: Sequence[str] | None,
@@ -162,6 +168,8 @@ def _compare(
             None if holdout is None else holdout.total,
             len(real.sample),
             len(synthetic.sample),
+            None if units is None else units.units,
+            None if units is None else units.rows,
         ),
         columns=tuple(columns),
         statistics=statistics,
@@ -183,6 +191,16 @@ def _compare(
         name=name,
         random_state=seed,
     )
+
+
+def _units(data: Any, schema: Schema) -> UnitNumbers | None:
+    """The units of protection of the real table, and the rows that are taken; its ids are read."""
+    if schema.unit is None:
+        return None
+    source = open_source(data, schema)
+    if source.once:
+        return None
+    return read_ids(source)
 
 
 def _schema(given: Schema | None, release: Release | None) -> Schema:

@@ -52,6 +52,8 @@ class RowCounts(NamedTuple):
         holdout: The number of held-out rows; None without held-out rows.
         real_sample: The number of sampled real rows.
         synthetic_sample: The number of sampled synthetic rows.
+        units: The number of units of protection of the real table; None where that is a row.
+        taken: The number of real rows that are taken of units.
     """
 
     real: int
@@ -59,6 +61,8 @@ class RowCounts(NamedTuple):
     holdout: int | None
     real_sample: int
     synthetic_sample: int
+    units: int | None = None
+    taken: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

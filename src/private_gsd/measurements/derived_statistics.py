@@ -23,6 +23,7 @@ from private_gsd.measurements.marginal_estimates import (
 )
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.schema import Numeric
+from private_gsd.schema.neighbours import records_are_public
 from private_gsd.sql.expressions import TRUE, ConstantTruth, both, columns_of_truth
 from private_gsd.sql.parsing import parse_predicate
 from private_gsd.sql.predicate_text import column_named, is_unicode
@@ -244,7 +245,8 @@ def _estimate(measured: Measurements, statistic: Statistic) -> Any:
             f"tree:{len(columns)}"
         )
     column = schema.columns[position]
-    if not statistic.where and not column.nullable and measured.neighbours == "replace-one":
+    public = records_are_public(measured.neighbours, schema.unit)
+    if not statistic.where and not column.nullable and public:
         # Every row is in some segment, and the number of rows is public.
         exact = min(float(variances.min()) for _, _, variances in found) * 1e-4
         found.append(((), np.array([float(measured.n_records)]), np.array([exact])))

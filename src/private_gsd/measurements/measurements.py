@@ -24,6 +24,7 @@ from private_gsd.errors import MeasurementError, NotCommittedError, SchemaError,
 from private_gsd.privacy.measuring import MAX_RECORDS, NoisyRecordCount, release_counts
 from private_gsd.privacy.selection import Selection
 from private_gsd.schema import Schema
+from private_gsd.schema.neighbours import records_are_public
 from private_gsd.system import durable_files
 from private_gsd.system.untrusted_files import (
     MAX_ARRAYS,
@@ -66,9 +67,9 @@ class Measurements:
 
     Attributes:
         workload: The groups that were measured.
-        counts: For every query, the noisy count of rows.
-        scales: For every group, the standard deviation of the noise, in rows.
-        n_records: The number of records, public or measured.
+        counts: For every query, the noisy count of rows, or of units where each counts one.
+        scales: For every group, the standard deviation of the noise, in rows or units.
+        n_records: The number of records, or of units where each counts one; public or measured.
         charges: For every group, the charge that paid for it; empty for external measurements.
         private: Whether all noise came from a source that may be called private.
         neighbours: The neighbouring relation.
@@ -327,11 +328,9 @@ def measure(
     if isinstance(n_records, NoisyRecordCount):
         private &= n_records.private
         n_records = n_records.n_records
-    if n_records is None:
-        if neighbours != "replace-one":
-            raise MeasurementError("under add-remove the number of records is private: measure it")
-        n_records = exact.n_records
-    n_records = check_n_records(n_records)
+    if n_records is None and not records_are_public(neighbours, exact.workload.schema.unit):
+        raise MeasurementError("the number of records is private: measure it first")
+    n_records = check_n_records(exact.n_records if n_records is None else n_records)
     chosen = group_numbers(groups, exact.workload.num_groups)
     if len(units) != len(chosen):
         raise MeasurementError(f"{len(chosen):,} groups need as many shares, not {len(units):,}")
@@ -347,7 +346,7 @@ def measure(
     )
     return Measurements(
         exact.workload.select(chosen),
-        noisy.counts.astype(np.float64),
+        noisy.counts,
         noisy.scales,
         n_records,
         (noisy.charge,) * len(chosen),

@@ -96,7 +96,7 @@ class Adaptive(Mechanism):
             sum(selecting) + sum(map(sum, measuring)),
             [measuring[0][0]] * task.workload.num_groups,
             len(selecting),
-            selection_scale(selecting[0], len(measuring[0])),
+            selection_scale(selecting[0], len(measuring[0]), task.most),
             (len(selecting) + 1) / 2 * self.queries_per_epoch,
         )
 

@@ -109,8 +109,8 @@ class AIM(ColumnsFirst):
         number = single_columns(task.workload)
         columns, selecting, measuring = self.first_round(task)
         weights = weights_of(task.workload, task.target)
-        squares = np.maximum(task.workload.squared_sensitivities(task.neighbours), 1)
-        bounds = [weight * int(square) for weight, square in zip(weights, squares, strict=True)]
+        changes = np.maximum(task.workload.absolute_sensitivities(task.neighbours), 1)
+        bounds = [weight * int(change) for weight, change in zip(weights, changes, strict=True)]
         projections = 1 + (task.budget.units - columns) // (selecting + measuring)
         return Plan(
             task.budget.units,

@@ -12,6 +12,7 @@ import numpy as np
 from private_gsd.errors import WorkloadError
 from private_gsd.mechanisms.cut_marginals import CELLS
 from private_gsd.privacy.noise import gaussian_scale
+from private_gsd.schema.neighbours import records_are_public
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -64,6 +65,17 @@ class Task:
     why_infeasible: WhyInfeasible | None = None
     paid: Callable[[str], int | None] = lambda _: None
     n_records: int | None = None
+
+    @property
+    def most(self) -> int:
+        """The most that the unit of protection counts: 1, or K where each of K rows counts one."""
+        unit = self.workload.schema.unit
+        return 1 if unit is None else unit.most
+
+    @property
+    def records_are_public(self) -> bool:
+        """Whether the number of records is public, and need not be measured."""
+        return records_are_public(self.neighbours, self.workload.schema.unit)
 
 
 class SelectedPairs(NamedTuple):
@@ -239,9 +251,10 @@ class Mechanism(ABC):
         return {"name": self.name, **asdict(self)}  # type: ignore[call-overload]
 
 
-def reserved_for_counting(budget: RhoBudget, neighbours: Neighbours) -> tuple[int, RhoBudget]:
+def reserved_for_counting(task: Task) -> tuple[int, RhoBudget]:
     """What measuring the number of records gets, where it is not public, and the rest."""
-    if neighbours == "replace-one":
+    budget = task.budget
+    if task.records_are_public:
         return 0, budget
     counting, _ = budget.split([COUNTING_FRACTION, 1 - COUNTING_FRACTION])
     return counting, replace(budget, units=budget.units - counting)
@@ -267,6 +280,6 @@ def noise_scales(task: Task, units: Sequence[int]) -> NDArray[np.float64]:
 
 def plan_run(mechanism: Mechanism, task: Task) -> Plan:
     """The plan of a whole run, the measurement of the number of records included."""
-    counting, rest = reserved_for_counting(task.budget, task.neighbours)
+    counting, rest = reserved_for_counting(task)
     plan = mechanism.plan(replace(task, budget=rest))
     return plan._replace(total=counting + plan.total)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from private_gsd.mechanisms.base import Plan, Task, noise_scales, plan_run, reserved_for_counting
 from private_gsd.mechanisms.joined_categories import MOST_CATEGORIES
 from private_gsd.privacy.budget import units_to_rho
+from private_gsd.privacy.measuring import records_sensitivity
 from private_gsd.privacy.noise import gaussian_scale
 from private_gsd.projection.denoising.denoise import sampled_rows
 from private_gsd.schema import Categorical
@@ -141,6 +142,14 @@ class Forecast:
         return Task(self.workload, self.target, self.budget, self.neighbours, n_records=records)
 
     @property
+    def records(self) -> str:
+        """What counts are of, in words: records, units, or rows that are taken of units."""
+        unit = self.workload.schema.unit
+        if unit is None:
+            return "records"
+        return "rows that are taken of units" if unit.rows_count else "units"
+
+    @property
     def groups(self) -> list[GroupForecast]:
         """Every group; where groups are selected, as it would be if it were selected."""
         units = self.plan.units
@@ -206,8 +215,9 @@ class Forecast:
     @property
     def counting(self) -> float:
         """The noise on the number of records; 0 where that is public."""
-        units, _ = reserved_for_counting(self.budget, self.neighbours)
-        return gaussian_scale(1.0, units, self.budget.conversion) if units else 0.0
+        units, _ = reserved_for_counting(self._task)
+        square = records_sensitivity(self.workload)
+        return gaussian_scale(square, units, self.budget.conversion) if units else 0.0
 
     @property
     def seconds(self) -> float:
@@ -284,6 +294,7 @@ class Forecast:
             "delta": self.budget.delta,
             "rho": self.budget.rho,
             "neighbours": self.neighbours,
+            "unit": self.workload.schema.unit_column,
             "mechanism": self.mechanism.name,
             "projections": self.projections,
             "selection_noise_rows": self.selecting,

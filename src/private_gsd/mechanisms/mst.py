@@ -90,13 +90,13 @@ class MST(ColumnsFirst):
         columns, selecting = self.allocate(task)
         edges = tree_size(task.workload)
         rest = (task.budget.units - columns - edges * selecting) // edges
-        squares = task.workload.squared_sensitivities(task.neighbours)
+        changes = task.workload.absolute_sensitivities(task.neighbours)
         return Plan(
             task.budget.units,
             equal_noise(task, columns, list(range(number)))
             + [rest] * (task.workload.num_groups - number),
             1,
-            selection_scale(selecting, 1, int(max(squares[number:].max(), 1))),
+            selection_scale(selecting, 1, int(max(changes[number:].max(), 1))),
             2 * number,
         )
 

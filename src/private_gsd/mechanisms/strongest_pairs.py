@@ -236,12 +236,13 @@ def _pair_noise(task: Task, columns: Columns, units: float) -> float:
     """The noise on a count of a pair that gets so much, with as many tables as pairs have."""
     single = sum(len(features) == 1 for features in columns.values())
     tables = 2 - math.comb(single, 2) / math.comb(len(columns), 2)
-    return gaussian_scale(_sensitivity(task) * tables, int(units), task.budget.conversion)
+    square = _sensitivity(task) * task.most * tables
+    return gaussian_scale(square, int(units), task.budget.conversion)
 
 
 def _sensitivity(task: Task) -> int:
-    """The squared L2 sensitivity of one table, and so the sensitivity of a score."""
-    return 2 if task.neighbours == "replace-one" else 1
+    """The sensitivity of a score: the L1 sensitivity of one table."""
+    return (2 if task.neighbours == "replace-one" else 1) * task.most
 
 
 def _summed(shares: NDArray[np.float64], feature: Feature) -> NDArray[np.float64]:

@@ -30,7 +30,8 @@ class Accountant(Protocol):
             units: The amount, in units of 2^-52 of ρ.
             mechanism: The name of the noise, such as "discrete gaussian".
             groups: The query groups that are measured, in words.
-            neighbours: The neighbouring relation that the noise is calibrated to.
+            neighbours: The neighbouring relation that the noise is calibrated to, with its unit of
+                protection (see ``relation``).
 
         Returns:
             The number of the charge.
@@ -57,7 +58,7 @@ class LedgerAccountant:
     def charge(self, units: int, mechanism: str, groups: Sequence[str], neighbours: str) -> str:
         """Charge the ledger; the charge is on the disk when this returns."""
         # The neighbouring relation of a dataset never changes, so that it can be read beforehand.
-        require_same(self.ledger.account(self.dataset).neighbours, neighbours)
+        require_same(self.ledger.account(self.dataset).relation, neighbours)
         charge = self.ledger.charge(
             self.dataset, units, mechanism=mechanism, groups=tuple(groups), run=self.run
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from private_gsd.errors import LedgerError
 from private_gsd.privacy.budget import RhoBudget, check_neighbours, epsilon_of, units_to_rho
+from private_gsd.schema.neighbours import relation_of
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Account:
         neighbours: The neighbouring relation of the guarantee.
         spent: The sum of all charges, in units of 2^-52 of ρ.
         reserved: The sum of what runs have reserved and not spent yet, in units.
+        unit: The column with the ids of the unit of protection; None where it is a record.
     """
 
     dataset: str
@@ -54,10 +56,18 @@ class Account:
     neighbours: str
     spent: int = 0
     reserved: int = 0
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         check_line(self.dataset, "a dataset's name")
         check_neighbours(self.neighbours)
+        if self.unit is not None:
+            check_line(self.unit, "the column of a unit's ids")
+
+    @property
+    def relation(self) -> str:
+        """The neighbouring relation with its unit of protection, which never change."""
+        return relation_of(self.neighbours, self.unit)
 
     @property
     def remaining(self) -> int:
@@ -74,7 +84,7 @@ class Account:
         budget = self.budget
         return (
             f"rho {budget.rho!r} (epsilon {budget.epsilon:.6g} at delta {budget.delta!r}, "
-            f"{budget.conversion} conversion) and {self.neighbours} neighbours"
+            f"{budget.conversion} conversion) and {self.relation} neighbours"
         )
 
 

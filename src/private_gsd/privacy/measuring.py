@@ -14,7 +14,9 @@ import numpy as np
 from private_gsd.errors import BudgetError, SchemaError
 from private_gsd.privacy.budget import GAUSSIAN, INSECURE
 from private_gsd.privacy.noise import gaussian_scale
+from private_gsd.schema.neighbours import relation_of
 from private_gsd.workloads.checks import group_numbers
+from private_gsd.workloads.workload import times_rounded_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from private_gsd.counting.exact import ExactCounts
     from private_gsd.privacy.accountant import Accountant
     from private_gsd.privacy.noise import NoiseSource
-    from private_gsd.workloads import Neighbours
+    from private_gsd.workloads import Neighbours, Workload
 
 # A charge names at most this many groups, and states the number of the others.
 NAMED_GROUPS = 1000
@@ -32,9 +34,12 @@ MAX_RECORDS = 2**53
 
 
 class NoisyCounts(NamedTuple):
-    """Counts with noise, the scale of the noise on each group, and the number of the charge."""
+    """Counts with noise, the scale of the noise on each group, and the number of the charge.
 
-    counts: NDArray[np.int64]
+    Both are in records; where each unit counts one and its rows less, in units.
+    """
+
+    counts: NDArray[np.float64]
     scales: NDArray[np.float64]
     charge: str
 
@@ -58,6 +63,10 @@ def release_counts(
 ) -> NoisyCounts:
     """Measure groups with the discrete Gaussian mechanism, each with a budget of its own.
 
+    Noise is drawn on whole numbers. Where rows count parts of a unit, counts are in W-ths of one
+    (``ExactCounts.weight``): the sensitivity is W times as large, and the noisy counts are divided
+    by W after noise was added.
+
     Args:
         exact: The exact counts.
         groups: The groups to be measured, each once.
@@ -72,20 +81,21 @@ def release_counts(
     if len(groups) != len(units):
         raise BudgetError(f"{len(groups):,} groups need as many budgets, not {len(units):,}")
     squares = workload.squared_sensitivities(neighbours)[list(groups)]
+    # A group of sensitivity 0 (a table of one cell) is treated as if its sensitivity were 1.
+    squares = times_rounded_up(np.where(squares > 0, squares, 1.0), exact.weight**2)
     conversion = accountant.conversion
-    # Noise is calibrated before the charge, so that a failure to calibrate costs nothing. A group
-    # of sensitivity 0 (a table of one cell) is treated as if its sensitivity were 1.
+    # Noise is calibrated before the charge, so that a failure to calibrate costs nothing.
     scales = np.array(
         [
-            gaussian_scale(float(square) or 1.0, each, conversion)
-            for square, each in zip(squares, units, strict=True)
+            gaussian_scale(square, each, conversion)
+            for square, each in zip(squares.tolist(), units, strict=True)
         ]
     )
     charge = accountant.charge(
         sum(units),
         noise_name(GAUSSIAN, noise),
         _named([workload.describe(group) for group in groups]),
-        neighbours,
+        relation_of(neighbours, workload.schema.unit_column),
     )
     parts = [
         exact.counts[workload.offsets[group] : workload.offsets[group + 1]] for group in groups
@@ -98,19 +108,37 @@ def release_counts(
         ends = np.cumsum([len(parts[each]) for each in mine])[:-1]
         for each, values in zip(mine, np.split(drawn, ends), strict=True):
             noisy[each] = values
-    return NoisyCounts(np.concatenate(noisy), scales, charge)
+    counts = np.concatenate(noisy).astype(np.float64)
+    return NoisyCounts(counts / exact.weight, scales / exact.weight, charge)
 
 
 def release_n_records(
-    exact: ExactCounts, units: int, *, accountant: Accountant, noise: NoiseSource
+    exact: ExactCounts,
+    units: int,
+    *,
+    accountant: Accountant,
+    noise: NoiseSource,
+    neighbours: Neighbours = "add-remove",
 ) -> NoisyRecordCount:
-    """Measure the number of records, which is private under add-remove neighbours."""
+    """Measure the number of records, where it is private.
+
+    It is private under add-remove neighbours, and where each row of a unit counts one: whichever
+    way such units differ, the number of rows that are taken differs by at most K. Where each unit
+    counts one, it is the number of units, which differs by at most 1.
+    """
     require_public_schema(exact, noise)
-    scale = gaussian_scale(1.0, units, accountant.conversion)
+    scale = gaussian_scale(records_sensitivity(exact.workload), units, accountant.conversion)
     mechanism = noise_name(GAUSSIAN, noise)
-    accountant.charge(units, mechanism, ["number of records"], "add-remove")
+    relation = relation_of(neighbours, exact.workload.schema.unit_column)
+    accountant.charge(units, mechanism, ["number of records"], relation)
     noisy = noise.gaussian(np.array([exact.n_records], dtype=np.int64), scale)
     return NoisyRecordCount(max(int(noisy[0]), 1), scale, noise.private)
+
+
+def records_sensitivity(workload: Workload) -> float:
+    """The square of the most by which the number of records differs between neighbours."""
+    unit = workload.schema.unit
+    return 1.0 if unit is None else float(unit.most**2)
 
 
 def require_public_schema(exact: ExactCounts, noise: NoiseSource) -> None:

@@ -31,6 +31,11 @@ NEIGHBOURS = {
     "of records is public",
     "add-remove": "those of which one has all records of the other and one more",
 }
+NEIGHBOURS_OF_UNITS = {
+    "replace-one": "those with the same number of units, of which all records of one unit are "
+    "replaced by those of another; the number of units is public",
+    "add-remove": "those of which one has all records of the other, and those of one more unit",
+}
 CONVERSIONS = {
     "zcdp": "the least epsilon by Proposition 12 of Canonne, Kamath and Steinke, The Discrete "
     "Gaussian for Differential Privacy",
@@ -44,9 +49,9 @@ ACCOUNTING = (
     "spent, reserved and remaining are accounting: how much of the total is used. They are no "
     "guarantee; their epsilons only convert amounts of rho."
 )
-# The guarantee is stated for persons with this many rows, and for tests with these probabilities
-# of a false alarm.
-GROUPS_OF_ROWS = (2, 5, 10)
+# The guarantee is stated for persons with this many rows, or for so many units, and for tests with
+# these probabilities of a false alarm.
+GROUPS = (2, 5, 10)
 FALSE_ALARMS = (0.001, 0.01, 0.05, 0.1)
 # The claims of a release: its sources other than the measurements that its ledger paid for.
 CLAIMS = ("public_counts", "external_groups", "external_private", "derived_statistics")
@@ -58,6 +63,7 @@ def privacy_record(account: Account, charges: Sequence[Charge]) -> dict[str, Any
     record = {
         "dataset": account.dataset,
         "neighbours": account.neighbours,
+        "unit": account.unit,
         "conversion": budget.conversion,
         "delta": budget.delta,
         "units_per_rho": UNITS_PER_RHO,
@@ -112,25 +118,39 @@ def restated(record: Mapping[str, Any]) -> dict[str, Any]:
     unknown = sorted(set(record.get("claims") or {}) - set(CLAIMS))
     if unknown:
         raise ValueError(f"unknown claims: {', '.join(map(repr, unknown))}")
+    unit = record.get("unit")
+    if not isinstance(unit, str | None) or (unit is not None and not unit.isprintable()):
+        raise ValueError("the unit of protection must be the name of a column")
     reasons = _reasons(record)
+    groups = "groups_of_rows" if unit is None else "groups_of_units"
     first = {
         "dataset": record["dataset"],
         "private": not reasons,
         "not_private_because": reasons,
         "guarantee": _guarantee(record, reasons),
         "this_release_alone": record.get("this_release_alone", False),
+        "unit": unit,
         "neighbours": record["neighbours"],
-        "neighbours_in_words": NEIGHBOURS[record["neighbours"]],
+        "neighbours_in_words": _neighbours(record),
         "conversion": conversion,
         "conversion_in_words": CONVERSIONS[conversion],
         "delta": record["delta"],
         "units_per_rho": record["units_per_rho"],
         "total": total,
-        "groups_of_rows": [] if reasons else [_group(record, rows) for rows in GROUPS_OF_ROWS],
+        groups: [] if reasons else [_group(record, number) for number in GROUPS],
         "tests": [] if reasons else _tests(total["rho"], conversion),
         "accounting": ACCOUNTING,
     }
     return {**first, **{key: value for key, value in record.items() if key not in first}}
+
+
+def unit_in_words(unit: str | None) -> str:
+    """The unit of protection in words.
+
+    >>> unit_in_words(None), unit_in_words("patient_id")
+    ('one row', "all records with the same 'patient_id'")
+    """
+    return "one row" if unit is None else f"all records with the same {unit!r}"
 
 
 def uncovered(record: Mapping[str, Any]) -> list[str]:
@@ -209,17 +229,32 @@ def _guarantee(record: Mapping[str, Any], reasons: list[str]) -> str:
             "guarantee they have is outside this ledger, and this one does not cover them: where "
             "they are about the same records, both losses add up."
         )
+    if record.get("unit") is None:
+        protected = (
+            "The unit of protection is one row: for a person with several rows the guarantee is "
+            "weaker (groups_of_rows)."
+        )
+    else:
+        protected = (
+            f"The unit of protection is {unit_in_words(record['unit'])}, however many they are: "
+            "for several units together the guarantee is weaker (groups_of_units)."
+        )
     said += [
-        f"Neighbouring datasets are {NEIGHBOURS[record['neighbours']]}.",
-        "The unit of protection is one row: for a person with several rows the guarantee is "
-        "weaker (groups_of_rows).",
+        f"Neighbouring datasets are {_neighbours(record)}.",
+        protected,
         f"What is spent so far, rho = {spent['rho']!r}, is accounting, and no guarantee by itself.",
     ]
     return " ".join(said)
 
 
+def _neighbours(record: Mapping[str, Any]) -> str:
+    """What neighbouring datasets are, in words."""
+    words = NEIGHBOURS if record.get("unit") is None else NEIGHBOURS_OF_UNITS
+    return words[record["neighbours"]]
+
+
 def _tests(rho: float, conversion: Conversion) -> list[dict[str, float]]:
-    """For each probability of a false alarm, the power that no test of one row exceeds."""
+    """For each probability of a false alarm, the power that no test of one unit exceeds."""
     powers = largest_powers(rho, FALSE_ALARMS, conversion)
     return [
         {"false_alarms": alarm, "largest_power": power}
@@ -227,10 +262,10 @@ def _tests(rho: float, conversion: Conversion) -> list[dict[str, float]]:
     ]
 
 
-def _group(record: Mapping[str, Any], rows: int) -> dict[str, Any]:
-    """The guarantee for a person with several rows; epsilon is None where ρ exceeds the maximum.
+def _group(record: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """The guarantee for several rows, or units; epsilon is None where ρ exceeds the maximum.
 
-    Two tables that differ in k rows are k steps from neighbour to neighbour apart, and their
+    Two tables that differ in k of them are k steps from neighbour to neighbour apart, and their
     answers differ by at most k times as much as those of neighbours. A mechanism that is ρ-zCDP is
     k²ρ-zCDP for them (Bun and Steinke, "Concentrated Differential Privacy", 2016, on group
     privacy): this holds for each charge and so for their total. For Gaussian noise μ is k times as
@@ -238,9 +273,10 @@ def _group(record: Mapping[str, Any], rows: int) -> dict[str, Any]:
     numbers holds for any vector of whole numbers by which the answers may differ, with the same
     added variance, whatever the length of the vector.
     """
-    rho = rows**2 * record["total"]["rho"]
+    rho = number**2 * record["total"]["rho"]
     epsilon = None if rho > MAX_RHO else epsilon_of(rho, record["delta"], record["conversion"])
-    return {"rows": rows, "rho": rho, "epsilon": epsilon}
+    name = "rows" if record.get("unit") is None else "units"
+    return {name: number, "rho": rho, "epsilon": epsilon}
 
 
 def _amounts(account: Account, units: int) -> dict[str, float]:

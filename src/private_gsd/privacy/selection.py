@@ -13,6 +13,7 @@ import numpy as np
 from private_gsd.errors import BudgetError
 from private_gsd.privacy.measuring import MAX_RECORDS, noise_name, require_public_schema
 from private_gsd.privacy.noise import selection_scale
+from private_gsd.schema.neighbours import relation_of
 from private_gsd.workloads.checks import group_numbers, whole
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 # Upper limits of distances and penalties, and of weights; products of both fit into int64.
 LARGEST_DISTANCE = 2**40
 LARGEST_WEIGHT = 2**20
+# The largest sum of the errors of a group, and so of 2^24 errors of the largest distance.
+LARGEST_SUM = 2**62
 
 
 class Selection(NamedTuple):
@@ -53,6 +56,9 @@ def select_groups(
 
     The score of a group is its largest error, ``max |count - round(n_records · answer)|``. One
     record that is added, removed or replaced changes each count by at most one, and so the score.
+    A unit of which each row counts changes it by at most K. Where rows count parts of a unit,
+    counts are in W-ths of one (see ``ExactCounts``), and change by at most W; the largest error is
+    divided by W and rounded down, and so changes by at most one.
 
     Args:
         exact: The exact counts.
@@ -70,12 +76,16 @@ def select_groups(
     # through earlier measurements alone, and are thus the same for neighbours.
     require_public_schema(exact, noise)
     candidates, k, expected = _selectable(exact, answers, n_records, candidates, k)
-    scale = selection_scale(units, k)
+    unit = exact.workload.schema.unit
+    scale = selection_scale(units, k, 1 if unit is None else unit.most)
     accountant.charge(
-        units, noise_name("noisy top-k", noise), [f"{k} of {len(candidates):,} groups"], neighbours
+        units,
+        noise_name("noisy top-k", noise),
+        [f"{k} of {len(candidates):,} groups"],
+        relation_of(neighbours, exact.workload.schema.unit_column),
     )
     errors = np.abs(exact.counts - expected)
-    scores = np.maximum.reduceat(errors, exact.workload.offsets[:-1])
+    scores = np.maximum.reduceat(errors, exact.workload.offsets[:-1]) // exact.weight
     chosen = noise.top_k(scores[list(candidates)], k, scale)
     return Selection(tuple(int(candidates[place]) for place in chosen), noise.private)
 
@@ -102,16 +112,21 @@ def select_by_distance(
     rounded, so that scores are whole numbers, and exact.
 
     Sensitivity of the score: weights, penalties, answers and ``n_records`` are the same for
-    neighbouring datasets, and nothing else is rounded. By the triangle inequality d_r moves by no
-    more than ``Σ |change of a count|``. Changes of counts are whole numbers z, for which |z| <= z²:
-    that sum is at most the *squared* L2 sensitivity of the group's counts, s_r, which the workload
-    knows exactly. (One table of a marginal with more than one cell: replacing one record takes one
-    from a cell and adds one to another, 2; adding or removing one record, 1. A group of several
-    tables, the levels of a tree, has the sum over them.) Limiting d_r to a public maximum does not
-    increase its sensitivity. So the score of group r changes by at most w_r · s_r, and the largest
-    of these over all candidates is the L∞ sensitivity of the scores, to which the noise is
+    neighbouring datasets. By the triangle inequality d_r moves by no more than
+    ``Σ |change of a count|``. Changes of counts by a row are whole numbers z, for which |z| <= z²:
+    that sum is at most the *squared* L2 sensitivity of the group's counts to a row, s_r, which the
+    workload knows exactly. (One table of a marginal with more than one cell: replacing one record
+    takes one from a cell and adds one to another, 2; adding or removing one record, 1. A group of
+    several tables, the levels of a tree, has the sum over them.) Limiting d_r to a public maximum
+    does not increase its sensitivity. So the score of group r changes by at most w_r · s_r, and the
+    largest of these over all candidates is the L∞ sensitivity of the scores, to which the noise is
     calibrated. Some scores may increase while others decrease; OpenDP's bound in
     ``selection_scale`` allows for it.
+
+    To a unit of protection s_r is the same, or K times as large where each row counts one (see
+    ``Workload.absolute_sensitivities``). Where rows count parts of a unit, d_r is summed in W-ths
+    of one, where it moves by at most W · s_r, and is divided by W and rounded down; as s_r is
+    whole, it then moves by at most s_r.
 
     Args:
         exact: The exact counts.
@@ -130,22 +145,21 @@ def select_by_distance(
     require_public_schema(exact, noise)
     candidates, k, expected = _selectable(exact, answers, n_records, candidates, k)
     weighed, taken = _public(len(candidates), weights, penalties)
-    squares = exact.workload.squared_sensitivities(neighbours)[candidates]
+    changes = exact.workload.absolute_sensitivities(neighbours)[candidates]
     # A group of sensitivity 0 (a table of one cell) is treated as if its sensitivity were 1.
     bounds = [
-        weight * max(1, math.ceil(square))
-        for weight, square in zip(weighed.tolist(), squares.tolist(), strict=True)
+        weight * max(1, math.ceil(change))
+        for weight, change in zip(weighed.tolist(), changes.tolist(), strict=True)
     ]
     scale = selection_scale(units, k, max(bounds))
     accountant.charge(
         units,
         noise_name("noisy top-k by distance", noise),
         [f"{k} of {len(candidates):,} groups"],
-        neighbours,
+        relation_of(neighbours, exact.workload.schema.unit_column),
     )
-    # Errors are limited so that no sum of them overflows.
-    errors = np.minimum(np.abs(exact.counts - expected), LARGEST_DISTANCE // 4)
-    distances = np.add.reduceat(errors, exact.workload.offsets[:-1])[candidates]
+    errors = np.minimum(np.abs(exact.counts - expected), _largest_error(exact))
+    distances = np.add.reduceat(errors, exact.workload.offsets[:-1])[candidates] // exact.weight
     beyond: NDArray[np.int64] = np.minimum(distances, LARGEST_DISTANCE) - taken
     chosen = noise.top_k(weighed * beyond, k, scale)
     return Selection(tuple(int(candidates[place]) for place in chosen), noise.private)
@@ -170,8 +184,8 @@ def select_farthest(
     Sensitivity of the score: answers, floors and ``n_records`` are the same for neighbouring
     datasets. As functions of a count, the absolute value, the floor that is taken off and the
     limit at 0 change by no more than the count does. So d_r changes by at most
-    ``Σ |change of a count|``, which is at most the squared L2 sensitivity s_r of the group (see
-    ``select_by_distance``). The noise is calibrated to the largest s_r of all groups of all parts.
+    ``Σ |change of a count|``, which is at most s_r (see ``select_by_distance``, for units of
+    protection, too). The noise is calibrated to the largest s_r of all groups of all parts.
     One top-k is drawn from the scores of all parts.
 
     Args:
@@ -188,19 +202,21 @@ def select_farthest(
         The selected groups, numbered through all parts.
     """
     scores: list[NDArray[np.int64]] = []
-    sensitivity = 1
+    sensitivity, relation = 1, str(neighbours)
     for exact, answers, floors in parts:
         require_public_schema(exact, noise)
         everything = range(exact.workload.num_groups)
         records = exact.n_records if n_records is None else n_records
         _, _, expected = _selectable(exact, answers, records, everything, 1)
         taken = _whole_distances(floors, exact.workload.size, "floors")
-        squares = exact.workload.squared_sensitivities(neighbours)
-        sensitivity = max(sensitivity, math.ceil(squares.max()))
-        # Errors are limited so that no sum of them overflows.
-        errors = np.minimum(np.abs(exact.counts - expected), LARGEST_DISTANCE // 4)
+        changes = exact.workload.absolute_sensitivities(neighbours)
+        sensitivity = max(sensitivity, math.ceil(changes.max()))
+        largest = _largest_error(exact)
+        errors = np.minimum(np.abs(exact.counts - expected), largest)
+        taken = np.minimum(taken, largest // exact.weight + 1) * exact.weight
         beyond = np.maximum(errors - taken, 0)
-        distances = np.add.reduceat(beyond, exact.workload.offsets[:-1])
+        distances = np.add.reduceat(beyond, exact.workload.offsets[:-1]) // exact.weight
+        relation = relation_of(neighbours, exact.workload.schema.unit_column)
         scores.append(np.minimum(distances, LARGEST_DISTANCE))
     together = np.concatenate(scores)
     k = whole("k", k, 1, len(together))
@@ -209,7 +225,7 @@ def select_farthest(
         units,
         noise_name("noisy top-k by distance", noise),
         [f"{k:,} of {len(together):,} groups"],
-        neighbours,
+        relation,
     )
     return Selection(tuple(noise.top_k(together, k, scale)), noise.private)
 
@@ -233,7 +249,7 @@ def _selectable(
     candidates: Sequence[int],
     k: int,
 ) -> tuple[list[int], int, NDArray[np.int64]]:
-    """The checked candidates, the number to select, and the answers as counts of n_records."""
+    """The checked candidates, the number to select, and the answers as counts in W-ths."""
     numbers: list[int] = group_numbers(candidates, exact.workload.num_groups).tolist()
     if (exact.workload.max_contributions != 1).any():
         raise BudgetError(
@@ -241,11 +257,17 @@ def _selectable(
             "them one-shot"
         )
     k = whole("k", k, 1, len(numbers))
-    n_records = whole("n_records", n_records, 1, MAX_RECORDS)
+    n_records = whole("n_records", n_records, 1, MAX_RECORDS // exact.weight) * exact.weight
     answers = np.asarray(answers, dtype=np.float64)
     if answers.shape != exact.counts.shape or not ((answers >= 0) & (answers <= 1)).all():
         raise BudgetError("answers must be one number from 0 to 1 for every query")
     return numbers, k, np.rint(answers * n_records).astype(np.int64)
+
+
+def _largest_error(exact: ExactCounts) -> int:
+    """The limit of an error, so that no sum of errors overflows."""
+    most = LARGEST_SUM // int(exact.workload.group_sizes.max())
+    return min(LARGEST_DISTANCE // 4 * exact.weight, most)
 
 
 def _public(

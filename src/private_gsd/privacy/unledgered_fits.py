@@ -40,7 +40,7 @@ class UnledgeredFit:
         frame: Returns the data, if the data is an object that still exists; else None.
         columns: The columns that are read.
         budget: The budget that is spent.
-        neighbours: The neighbouring relation.
+        neighbours: The neighbouring relation, with its unit of protection.
     """
 
     path: str | None
@@ -87,7 +87,10 @@ def warn_if_repeated(fit: UnledgeredFit) -> None:
         return
     relations = {each.neighbours for each in fits}
     # Replacing a record is two steps (remove one, add one), which costs four times the ρ.
-    weight = {each: 4 if len(relations) > 1 and each == "add-remove" else 1 for each in relations}
+    mixed = len({relation.partition(" ")[0] for relation in relations}) > 1
+    weight = {each: 4 if mixed and each.startswith("add-remove") else 1 for each in relations}
+    units = {relation.partition(" ")[2] for relation in relations}
+    more = "They protect different units, and of each of them more is spent. " * (len(units) > 1)
     rho = units_to_rho(sum(each.budget.units * weight[each.neighbours] for each in fits))
     gaussian = all(each.budget.conversion == "gdp" for each in fits)
     conversion: Conversion = "gdp" if gaussian else "zcdp"
@@ -97,10 +100,10 @@ def warn_if_repeated(fit: UnledgeredFit) -> None:
         f"{len(fits):,} fits of this process spend on the same data without a ledger, this one "
         f"included. Together they spend rho = {at_most(rho, 4)}, which converts to epsilon = "
         f"{at_most(epsilon, 4)} at delta = {at_most(delta, 4)}, and each "
-        "release states its own part alone. A notebook cell that is run again spends again. Give "
-        "all fits of the data one ledger, made with 'private-gsd ledger create', which adds up and "
-        "refuses what is over its total. (Tables in memory are taken for the same where they have "
-        "the same columns.)",
+        f"release states its own part alone. {more}A notebook cell that is run again spends "
+        "again. Give all fits of the data one ledger, made with 'private-gsd ledger create', which "
+        "adds up and refuses what is over its total. (Tables in memory are taken for the same "
+        "where they have the same columns.)",
         UncountedWarning,
         stacklevel=3,
     )

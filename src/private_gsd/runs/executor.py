@@ -94,10 +94,10 @@ class Executor:
     def run(self, mechanism: Mechanism) -> Outcome:
         """Do all steps of a mechanism, from the first that is not done."""
         planned = plan_run(mechanism, self.task).total
-        counting, rest = reserved_for_counting(self.task.budget, self.task.neighbours)
+        counting, rest = reserved_for_counting(self.task)
         self._measured = self.checkpoint.measurements()
         self._selections = self.checkpoint.selections()
-        if self.task.neighbours != "replace-one":
+        if not self.task.records_are_public:
             self._n_records = self._count_records(counting)
         task = replace(self.task, budget=rest, paid=self.payments.paid)
         if self._n_records is not None:
@@ -151,6 +151,7 @@ class Executor:
             units,
             accountant=self.payments.accountant(COUNTING),
             noise=self.noise(COUNTING_STREAM),
+            neighbours=self.task.neighbours,
         )
         self.checkpoint.save_n_records(known, partial(self.payments.commit, COUNTING))
         return known

@@ -141,7 +141,5 @@ class StepAccountant:
     def charge(self, units: int, mechanism: str, groups: Sequence[str], neighbours: str) -> str:
         """The number of the charge, new or old; nothing is paid after Ctrl-C."""
         self.interruptions.check()
-        require_same(
-            self.reservation.ledger.account(self.reservation.dataset).neighbours, neighbours
-        )
+        require_same(self.reservation.ledger.account(self.reservation.dataset).relation, neighbours)
         return str(self.reservation.charge(self.step, units, mechanism, groups).id)

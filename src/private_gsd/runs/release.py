@@ -1,7 +1,8 @@
 """Releases: a folder with all that may be published, and what a killed run resumes from.
 
     release.json         what it is: settings, versions, whether it is complete
-    run.json             what only the run needs: where the data and the ledger are
+    run.json             what only the run needs: where the data and the ledger are; until it ends,
+                         the key that chooses rows of units
     schema.toml          the public schema
     workload.json, .npz  the target workload
     external/            external measurements, if any were given

@@ -16,6 +16,7 @@ from private_gsd.privacy.ledger.ledger import Ledger
 from private_gsd.privacy.ledger.reservations import Reservation
 from private_gsd.privacy.record import release_record
 from private_gsd.runs.payments import LedgerPayments
+from private_gsd.schema.neighbours import relation_of
 from private_gsd.system.file_systems import is_within
 from private_gsd.system.interruptions import InterruptGuard
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from private_gsd.counting.exact import ExactCounts
+    from private_gsd.runs.release import Release
     from private_gsd.runs.run_folder import RunFolder
     from private_gsd.runs.runner import Runner
     from private_gsd.workloads import Workload
@@ -58,7 +60,7 @@ class ReleaseRun:
         # Whose ledger it is: the run's own, unless another was named before the first was opened.
         own = facts.get("own_ledger") is True and (moved is None or facts["opened"])
         makes = own or facts.get("creates_ledger") is True
-        first = Account(settings.dataset, settings.rho, settings.budget.neighbours, 0)
+        first = Account(settings.dataset, settings.rho, settings.budget.neighbours, unit=self._unit)
         if moved is not None or not makes:
             require_ledger(path, settings.dataset)
         created = first if moved is None and makes else False
@@ -89,6 +91,13 @@ class ReleaseRun:
         if settings.rows is None:
             release.change_rows(len(table))
         release.finish(Encoder(release.schema).decode(table), record)
+        if self._unit is not None:
+            release.note(unit_key=None)  # nothing needs it any more
+
+    @property
+    def _unit(self) -> str | None:
+        """The column with the ids of the unit of protection; None where it is a record."""
+        return self.runner.target.schema.unit_column
 
     def _ledger_path(self, facts: dict[str, Any], moved: Path | None) -> Path:
         """Where the ledger is; refuses a place where it would be published, or is gone."""
@@ -109,7 +118,7 @@ class ReleaseRun:
         """Refuse a dataset whose guarantee is stated on other terms than the run's."""
         settings = self.runner.settings
         account, budget = ledger.account(settings.dataset), settings.rho
-        require_same(account.neighbours, settings.budget.neighbours)
+        require_same(account.relation, relation_of(settings.budget.neighbours, self._unit))
         stated = (account.budget.delta, account.budget.conversion)
         if stated != (budget.delta, budget.conversion):
             raise LedgerError(
@@ -130,6 +139,11 @@ class ReleaseRun:
                 return Reservation(ledger, dataset, facts["run"], "").exists
         except GsdError:
             return True
+
+
+def ledger_beside(release: Release) -> Path:
+    """The ledger of a run that was given none: beside its folder, not to be published."""
+    return release.folder.with_name(release.folder.name + ".ledger.db")
 
 
 def require_ledger(path: Path, dataset: str) -> None:

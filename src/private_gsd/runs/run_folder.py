@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from private_gsd.data.units.choosing import UnitKey
 from private_gsd.errors import ReleaseError
 from private_gsd.measurements.measurements import Measurements
 from private_gsd.mechanisms.defaults import MOST_DEFAULT_ROWS
@@ -143,6 +144,14 @@ class RunFolder(Release):
         if document["run"] != self._document["run"]:
             raise ReleaseError(f"{self.folder}: run.json is of another release; put its own back")
         return document
+
+    @property
+    def unit_key(self) -> UnitKey | None:
+        """The key that chooses rows of units; None where the unit is a row."""
+        if self.schema.unit is None:
+            return None
+        with self._reading("run.json"):
+            return UnitKey(str(self.run.get("unit_key")))
 
     def note(self, **facts: Any) -> None:
         """Save a fact about the run."""

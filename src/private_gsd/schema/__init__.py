@@ -11,6 +11,7 @@ from private_gsd.schema.columns import (
 )
 from private_gsd.schema.schema import Schema
 from private_gsd.schema.temporal import Date, Datetime
+from private_gsd.schema.unit import Unit
 
 __all__ = [
     "Boolean",
@@ -23,4 +24,5 @@ __all__ = [
     "Numeric",
     "Real",
     "Schema",
+    "Unit",
 ]

@@ -14,6 +14,7 @@ from private_gsd.schema import other_formats, toml
 from private_gsd.schema.columns import Column
 from private_gsd.schema.draft import draft_columns, stream_batches
 from private_gsd.schema.keys import column_from_dict, column_to_dict
+from private_gsd.schema.unit import Unit
 from private_gsd.system.markup import html_table
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Schema:
-    """The public knowledge about a table: its columns and its rules.
+    """The public knowledge about a table: its columns, its rules and its unit of protection.
 
     >>> from private_gsd import Boolean, Categorical, Integer, Schema
     >>> schema = Schema([
@@ -41,12 +42,14 @@ class Schema:
         columns: The columns, in order.
         constraints: Rules that every row meets, as conditions in SQL. They are parsed when the
             schema is made; a rule that cannot be parsed is refused.
+        unit: The unit of protection, where it is not a row: whose rows are protected together.
         drafted: Whether the schema was learned from data, and so is not public knowledge.
         notes: Remarks for readers, written as comments into the file.
     """
 
     columns: tuple[Column, ...]
     constraints: tuple[str, ...] = ()
+    unit: Unit | None = None
     drafted: bool = False
     notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
@@ -55,6 +58,7 @@ class Schema:
         columns: Iterable[Column],
         constraints: Sequence[str] = (),
         *,
+        unit: Unit | None = None,
         drafted: bool = False,
         notes: Sequence[str] = (),
     ) -> None:
@@ -76,9 +80,17 @@ class Schema:
             raise SchemaError("constraints must be a list of texts")
         if not isinstance(drafted, bool):
             raise SchemaError(f"drafted must be true or false, not {drafted!r}")
+        if unit is not None and not isinstance(unit, Unit):
+            raise SchemaError(f"unit must be a Unit('patient_id', at_most=8), not {unit!r:.80}")
+        if unit is not None and unit.column in seen:
+            raise SchemaError(
+                f"column {unit.column!r} names the unit of protection, and would be published as a "
+                "column; leave it out of the columns: synthetic rows have no ids of the data"
+            )
         set_field = object.__setattr__
         set_field(self, "columns", columns)
         set_field(self, "constraints", tuple(constraints))
+        set_field(self, "unit", unit)
         set_field(self, "drafted", drafted)
         set_field(self, "notes", tuple(notes))
         if self.constraints:
@@ -99,12 +111,27 @@ class Schema:
             [pa.field(each.name, each.arrow_type, nullable=each.nullable) for each in self.columns]
         )
 
+    @property
+    def read_names(self) -> tuple[str, ...]:
+        """The names of the columns that are read: those of the schema, and the ids of units."""
+        return self.names if self.unit is None else (*self.names, self.unit.column)
+
+    @property
+    def unit_column(self) -> str | None:
+        """The column with the ids of the unit of protection; None where it is a row."""
+        return None if self.unit is None else self.unit.column
+
+    def with_unit(self, unit: Unit | None) -> Schema:
+        """The schema with another unit of protection; with None the unit is a row."""
+        return replace(self, unit=unit)
+
     def __len__(self) -> int:
         return len(self.columns)
 
     def _repr_html_(self) -> str:
+        title = "Schema, DRAFTED from data" if self.drafted else "Schema"
         return html_table(
-            "Schema, DRAFTED from data" if self.drafted else "Schema",
+            title if self.unit is None else f"{title}; unit of protection: {self.unit.in_words}",
             ("column", "kind", "null", "domain", "description"),
             [
                 (each.name, each.kind, "yes" * each.nullable, each.domain, each.description)
@@ -147,6 +174,7 @@ class Schema:
         return cls(
             columns,
             document.get("constraints", ()),
+            unit=Unit.from_dict(document["unit"]) if "unit" in document else None,
             drafted=document.get("drafted", False),
         )
 
@@ -155,6 +183,8 @@ class Schema:
         document: dict[str, Any] = {"drafted": True} if self.drafted else {}
         if self.constraints:
             document["constraints"] = list(self.constraints)
+        if self.unit is not None:
+            document["unit"] = self.unit.to_dict()
         document["columns"] = {column.name: column_to_dict(column) for column in self.columns}
         return document
 
@@ -181,6 +211,7 @@ class Schema:
         return toml.dumps(
             {column.name: column_to_dict(column) for column in self.columns},
             constraints=self.constraints,
+            unit=None if self.unit is None else self.unit.to_dict(),
             drafted=self.drafted,
             notes=self.notes,
         )
@@ -260,7 +291,7 @@ class Schema:
 
 def replace_columns(schema: Schema, columns: Iterable[Column]) -> Schema:
     """A copy of a schema with other columns and without rules."""
-    return Schema(columns, drafted=schema.drafted)
+    return Schema(columns, unit=schema.unit, drafted=schema.drafted)
 
 
 def read_foreign(

@@ -20,7 +20,7 @@ DRAFT_WARNING = (
     "(a codebook, a law, common sense), then delete the line 'drafted = true'."
 )
 
-_TOP_KEYS = ("constraints", "drafted", "columns")
+_TOP_KEYS = ("constraints", "drafted", "unit", "columns")
 _LINE_WIDTH = 100
 
 # More digits than any column allows; Python does not print numbers of more than 4,300 digits.
@@ -54,7 +54,7 @@ def loads(text: str) -> dict[str, Any]:
         if key not in _TOP_KEYS:
             raise SchemaError(
                 f"unknown key {key!r} at the top of the file; expected [columns.NAME] tables, "
-                f"constraints or drafted{did_you_mean(key, _TOP_KEYS)}"
+                f"[unit], constraints or drafted{did_you_mean(key, _TOP_KEYS)}"
             )
     columns = document.get("columns")
     if not isinstance(columns, dict) or not columns:
@@ -73,6 +73,7 @@ def dumps(
     columns: Mapping[str, Mapping[str, Any]],
     *,
     constraints: Sequence[str] = (),
+    unit: Mapping[str, Any] | None = None,
     drafted: bool = False,
     notes: Sequence[str] = (),
 ) -> str:
@@ -86,6 +87,10 @@ def dumps(
         lines.append("")
     if constraints:
         lines += [f"constraints = {_value(list(constraints), len('constraints = '))}", ""]
+    if unit is not None:
+        lines.append("[unit]")
+        lines += [f"{key} = {_value(value, len(key) + 3)}" for key, value in unit.items()]
+        lines.append("")
     for name, keys in columns.items():
         lines.append(f"[columns.{_key(name)}]")
         lines += [f"{key} = {_value(value, len(key) + 3)}" for key, value in keys.items()]

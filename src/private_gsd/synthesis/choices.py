@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from private_gsd.counting.of_units import read_ids
 from private_gsd.data.sources import open_source
 from private_gsd.errors import BudgetError, SourceError, WorkloadError
 from private_gsd.mechanisms.base import Task
@@ -26,6 +27,7 @@ from private_gsd.mechanisms.registry import conversion_of
 from private_gsd.mechanisms.strongest_pairs import StrongestPairs
 from private_gsd.privacy.measuring import MAX_RECORDS
 from private_gsd.runs.settings import RunSettings
+from private_gsd.schema.neighbours import records_are_public, relation_of
 from private_gsd.workloads.checks import whole
 from private_gsd.workloads.mentions import unmentioned_columns
 from private_gsd.workloads.specs import default_specs, workload_of
@@ -58,7 +60,14 @@ class Choices:
     @cached_property
     def public(self) -> bool:
         """Whether the number of records is public."""
-        return self.parameters.budget.neighbours == "replace-one"
+        parameters = self.parameters
+        return records_are_public(parameters.budget.neighbours, parameters.schema.unit)
+
+    @property
+    def relation(self) -> str:
+        """The neighbouring relation, with the unit of protection."""
+        parameters = self.parameters
+        return relation_of(parameters.budget.neighbours, parameters.schema.unit_column)
 
     def budget(self, n_records: int) -> RhoBudget:
         """What may be spent; the number of records counts only where it is public."""
@@ -66,6 +75,11 @@ class Choices:
         if self.account is not None:
             stated = replace(stated, delta=self.account.delta, conversion=self.account.conversion)
         known = n_records if self.public else None
+        if known is None and stated.delta is None and stated.neighbours == "replace-one":
+            raise BudgetError(
+                "give a delta: by default it is 1 / N², and where each row of a unit counts "
+                "(weighting = 'rows') the number of rows is private"
+            )
         return stated.resolve(n_records=known, conversion=conversion_of(self.parameters.mechanism))
 
     def for_records(self, n_records: int | None) -> Choices:
@@ -238,8 +252,14 @@ class Choices:
         if expected_records is not None:
             return whole("expected_records", expected_records, 1, MAX_RECORDS)
         if not self.public:
+            relation = self.parameters.budget.neighbours
+            why = (
+                f"under {relation} neighbours"
+                if relation != "replace-one"
+                else "where each row of a unit counts (weighting = 'rows')"
+            )
             raise BudgetError(
-                "under add-remove neighbours the number of records is private, and a plan must not "
+                f"{why} the number of records is private, and a plan must not "
                 "show it; give a public guess instead: --expected-records N (expected_records=N)"
             )
         if data is None:
@@ -248,6 +268,8 @@ class Choices:
                 "(expected_records=N)"
             )
         source = open_source(data, self.parameters.schema)
+        if self.parameters.schema.unit is not None and not source.once:
+            return read_ids(source).units
         found = source.count()
         if found is None:
             raise SourceError(f"{source.name} can be read only once; plan with a table or a file")

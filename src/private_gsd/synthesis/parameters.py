@@ -107,11 +107,20 @@ class Parameters:
             threads=None if threads is None else whole("threads", threads, 1, MOST_THREADS),
             for_models=for_models,
         )
+        parameters._check_unit()
         parameters._check_for_models()
         parameters._check_budget()
         parameters._check_projector()
         parameters.check_workload()
         return parameters
+
+    def _check_unit(self) -> None:
+        """Refuse what a unit of protection does not go with."""
+        if self.schema.unit is not None and self.knowledge.knowledge.public_counts:
+            raise WorkloadError(
+                "public counts are of rows, and a table with a unit of protection is measured by "
+                "units, or by a part of its rows; leave public counts out, or the unit"
+            )
 
     def _check_for_models(self) -> None:
         if self.for_models is None:
@@ -207,6 +216,16 @@ class Parameters:
             return None
         with Ledger(ledger, create=False, read_only=True) as opened:
             account = opened.account(dataset)
+        unit = self.schema.unit_column
+        if unit != account.unit:
+            has, wants = (
+                "a record" if each is None else f"all records with the same {each!r}"
+                for each in (account.unit, unit)
+            )
+            raise LedgerError(
+                f"{ledger}: dataset {dataset!r} protects {has}, and the schema names {wants} as "
+                "the unit of protection; what is spent on it is stated for that unit"
+            )
         for name, known in (
             ("neighbours", account.neighbours),
             ("conversion", account.budget.conversion),

@@ -106,7 +106,7 @@ def _given(schema: Schema, data: Any) -> tuple[list[str], Matrix]:
                 f"{did_you_mean(name, schema.names)}"
             )
     names = [name for name in schema.names if name in names]  # in the schema's order
-    parts = list(open_source(data, schema.select(names)).encoded())
+    parts = list(open_source(data, schema.select(names).with_unit(None)).encoded())
     rows = np.zeros((sum(len(part) for part in parts), len(schema)))
     rows[:, [schema.names.index(name) for name in names]] = np.concatenate(parts)
     return names, rows

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from private_gsd.counting.exact import TableCounts, exact_counts
 from private_gsd.data.sources import open_source
+from private_gsd.data.units.choosing import UnitKey
 from private_gsd.errors import (
     BudgetError,
     ProjectionError,
@@ -31,6 +32,7 @@ from private_gsd.projection import projector_of
 from private_gsd.projection.projectors import rows_of
 from private_gsd.runs.runner import Runner
 from private_gsd.runs.settings import MOST_SEED, RunSettings
+from private_gsd.schema.neighbours import records_are_public, relation_of
 from private_gsd.sql.rules import check_rules
 from private_gsd.synthesis.sweep_runs import PlannedRun, SweepRuns
 from private_gsd.system.interruptions import InterruptGuard
@@ -119,9 +121,20 @@ class Sweep:
         if delta is None and neighbours != "replace-one":  # refused, before the table is read
             budget.resolve(n_records=None, conversion="zcdp")
         self._data, self._on_invalid, self._threads = data, on_invalid, threads
+        unit = self.workload.schema.unit
+        self._public = records_are_public(neighbours, unit)
+        if delta is None and not self._public:
+            raise BudgetError(
+                "give a delta: by default it is 1 / N², and where each row of a unit counts "
+                "(weighting = 'rows') the number of rows is private"
+            )
+        # One key, so that all counts are of the same rows.
+        self._unit_key = None if unit is None else UnitKey.draw()
+        self._relation = relation_of(neighbours, self.workload.schema.unit_column)
         with shown(progress) as report:
             self._exact = self._count(workload, report)
-        self.delta = budget.resolve(n_records=self._exact.n_records, conversion="zcdp").delta
+        known = self._exact.n_records if self._public else None
+        self.delta = budget.resolve(n_records=known, conversion="zcdp").delta
         self._budget = replace(budget, delta=self.delta)
         # The exact counts of all that a mechanism may measure, once it is needed.
         self._more: dict[Mechanism, ExactCounts] = {}
@@ -195,7 +208,7 @@ class Sweep:
             reservation = None
             if ledger is not None:
                 reservation = Reservation(ledger, dataset, f"sweep-{secrets.token_hex(6)}", "sweep")
-                require_same(ledger.account(dataset).neighbours, self._budget.neighbours)
+                require_same(ledger.account(dataset).relation, self._relation)
                 reservation.reserve(planned)
             interruptions = InterruptGuard()
             made = SweepRuns(
@@ -232,6 +245,7 @@ class Sweep:
             on_invalid=self._on_invalid,
             threads=self._threads,
             progress=progress,
+            unit_key=self._unit_key,
         )
 
     def _again(
@@ -246,6 +260,7 @@ class Sweep:
             on_invalid=self._on_invalid,
             threads=self._threads,
             progress=progress,
+            unit_key=self._unit_key,
         )
 
     def _count_candidates(self, mechanism: Mechanism, progress: Progress) -> ExactCounts:
@@ -303,6 +318,6 @@ class Sweep:
             dataset=dataset,
             on_invalid=self._on_invalid,
             insecure_noise_seed=seed if insecure else None,
-            n_records=self._exact.n_records if self._budget.neighbours == "replace-one" else None,
+            n_records=self._exact.n_records if self._public else None,
         )
         return PlannedRun(epsilon, seed, dict(settings), Runner(run, self.workload, self._threads))

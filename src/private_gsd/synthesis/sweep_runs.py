@@ -18,6 +18,7 @@ from private_gsd.privacy.accountant import LocalAccountant
 from private_gsd.runs.checkpoint import MemoryCheckpoint
 from private_gsd.runs.payments import SweepPayments, UnledgeredPayments
 from private_gsd.runs.runner import extended, project
+from private_gsd.schema.neighbours import relation_of
 from private_gsd.system.progress import shown
 
 if TYPE_CHECKING:
@@ -241,8 +242,10 @@ class SweepRuns:
     def _payments(self, number: int) -> Payments:
         if self.reservation is not None:
             return SweepPayments(self.reservation, number, self.interruptions)
-        settings = self.runs[number].runner.settings
-        return UnledgeredPayments(LocalAccountant(settings.rho, settings.budget.neighbours))
+        runner = self.runs[number].runner
+        settings = runner.settings
+        relation = relation_of(settings.budget.neighbours, runner.target.schema.unit_column)
+        return UnledgeredPayments(LocalAccountant(settings.rho, relation))
 
     def _collect(self, numbers: list[int], results: Iterator[Made | str]) -> None:
         """Note what comes, in the order of the numbers; what does not come has failed."""

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from private_gsd.counting.exact import TableCounts
 from private_gsd.data.sources import Source, open_source
 from private_gsd.data.sources.restoring import to_arrow
+from private_gsd.data.units.choosing import UnitKey
 from private_gsd.errors import LedgerError, NotFittedError, ReleaseError
 from private_gsd.privacy.unledgered_fits import UnledgeredFit, remember, warn_if_repeated
 from private_gsd.runs.release import Release
-from private_gsd.runs.release_run import ReleaseRun
+from private_gsd.runs.release_run import ReleaseRun, ledger_beside
 from private_gsd.runs.run_folder import RunFolder
 from private_gsd.runs.runner import Runner
 from private_gsd.runs.settings import MOST_SEED, check_dataset
@@ -171,8 +172,7 @@ class Synthesizer:
             create_ledger: Whether to make the ledger where there is none, with the budget of this
                 fit as the total that may ever be spent on the dataset.
             dataset: The name of the dataset in the ledger.
-            release: The folder of the release; by default a temporary folder (see
-                ``Release.save``).
+            release: The folder of the release; by default a temporary one (see ``Release.save``).
             on_invalid: What to do with values outside the schema, "error" or "coerce".
             insecure_noise_seed: For tests: a seed of noise; its release is said not to be private.
             progress: Whether to draw a bar; or a function of what is being done, how much of it is
@@ -184,22 +184,25 @@ class Synthesizer:
         choices = Choices(parameters, account)
         source = open_source(data, parameters.schema)
         with shown(progress) as report:
-            choices = choices.for_records(known := source.count() if choices.public else None)
-            target, parameters = choices.target(known), choices.parameters
-            workload, mechanism = choices.candidates(target), parameters.mechanism_for(target)
+            key = UnitKey.of(parameters.schema.unit, insecure_noise_seed)
             counts = TableCounts(
                 source,
-                again=not mechanism.counts_at_once(workload),
+                again=True,
                 on_invalid=on_invalid,
                 threads=self.threads,
                 progress=report,
+                unit_key=key,
             )
+            choices = choices.for_records(known := counts.records() if choices.public else None)
+            target, parameters = choices.target(known), choices.parameters
+            workload, mechanism = choices.candidates(target), parameters.mechanism_for(target)
+            counts.again = not mechanism.counts_at_once(workload)
             exact = counts(mechanism.counted_first(workload))
             budget = choices.budget(exact.n_records)
             if choices.public:
                 parameters.knowledge.check_records(exact.n_records)
             fit = UnledgeredFit.of(
-                source.given, parameters.schema.names, budget, parameters.budget.neighbours
+                source.given, parameters.schema.read_names, budget, choices.relation
             )
             unledgered = ledger is None and insecure_noise_seed is None
             if unledgered:
@@ -215,11 +218,12 @@ class Synthesizer:
             run = ReleaseRun(RunFolder(made.folder), Runner(settings, target, self.threads, report))
             facts = {
                 "run": secrets.token_hex(8),
-                "ledger": str(Path(ledger or _ledger_of(made)).absolute()),
+                "ledger": str(Path(ledger or ledger_beside(made)).absolute()),
                 "data": str(Path(data).absolute()) if isinstance(data, str | Path) else None,
                 "opened": False,  # whether its ledger may hold charges
                 "own_ledger": ledger is None,
                 "creates_ledger": ledger is None or create_ledger,
+                "unit_key": key and key.hexadecimal,
             }
             with run.release.locked():
                 run.release.begin(settings, facts, target, parameters.knowledge.external)
@@ -324,6 +328,7 @@ class Synthesizer:
                     on_invalid=settings.on_invalid,
                     threads=threads,
                     progress=report,
+                    unit_key=release.unit_key,
                 )
 
             @cache
@@ -393,8 +398,3 @@ def _free_folder(release: str | Path | None, ledger: str | Path | None) -> Path 
             f"{ledger}: is in the release, and would be published with it; put it elsewhere"
         )
     return folder
-
-
-def _ledger_of(release: Release) -> Path:
-    """The ledger of a run that was given none: beside its folder, not to be published."""
-    return release.folder.with_name(release.folder.name + ".ledger.db")

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 # The largest number of queries of a workload; their counts take 128 MiB.
 CELL_LIMIT = 2**24
+# The most that a row may add to a count of a table with units; so many units fit into 64 bits.
+LARGEST_CONTRIBUTION = 2**31
+MOST_UNITS = 2**32
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +52,13 @@ class Workload:
         if self.size > CELL_LIMIT:
             raise WorkloadError(
                 f"the workload has {self.size:,} queries, more than the {CELL_LIMIT:,} allowed"
+            )
+        unit = self.schema.unit
+        if unit is not None and unit.weight * self.max_contributions.max() > LARGEST_CONTRIBUTION:
+            raise WorkloadError(
+                f"the counts of a sum over units of at most {unit.at_most:,} rows would not fit "
+                "into 64 bits; sum with a smaller factor, or let each row count: "
+                "weighting = 'rows'"
             )
 
     @cached_property
@@ -131,17 +141,53 @@ class Workload:
     def squared_sensitivities(self, neighbours: Neighbours = "replace-one") -> NDArray[np.float64]:
         """The square of each group's L2 sensitivity, which is a whole number and so exact.
 
+        Where the schema names a unit of protection, neighbours differ in one unit: in all of its
+        rows. Of its rows at most K are taken, and each counts one, or they count one together.
+
+        *Each unit counts one.* A unit adds to the counts a mean of what its rows would add alone
+        (weights of at least 0 that add up to 1). The L2 norm is convex, and so the norm of a mean,
+        or of the difference between two means, is no larger than that of a single row or of the
+        difference between two: the sensitivity is that of a row.
+
+        *Each row counts one.* A unit adds the sum over its k rows, k ≤ K. Of two units with rows
+        a₁, …, aₖ and b₁, …, bₘ, m ≤ k, the sums differ by ``Σ(aᵢ - bᵢ)`` over the first m rows and
+        Σaᵢ over the others, whose norm is at most m·R + (k - m)·A ≤ K·max(R, A), where R is the
+        sensitivity to a row that is replaced and A that to a row that is added. K equal rows
+        against K other ones attain K·R; K equal rows against no unit attain K·A.
+
         Args:
             neighbours: "replace-one", where one row is replaced by another (the number of rows is
                 public, as in the paper), or "add-remove", where one row is added or removed.
         """
+        return times_rounded_up(self._row_squares(neighbours), self._most**2)
+
+    def absolute_sensitivities(self, neighbours: Neighbours = "replace-one") -> NDArray[np.float64]:
+        """For each group a bound on the sum of the absolute changes of its counts: L1.
+
+        The changes by a row are whole numbers z, for which |z| ≤ z²: their sum is at most the
+        squared L2 sensitivity to a row. By a unit it is the same, or K times as much, with the
+        argument of ``squared_sensitivities``, which holds for any norm.
+        """
+        return times_rounded_up(self._row_squares(neighbours), self._most)
+
+    @property
+    def _most(self) -> int:
+        """The most that the unit of protection counts."""
+        return 1 if self.schema.unit is None else self.schema.unit.most
+
+    def _row_squares(self, neighbours: Neighbours) -> NDArray[np.float64]:
+        """The squared L2 sensitivities to a row; to one that also comes or goes, with units."""
         if neighbours not in get_args(Neighbours):
             raise WorkloadError(
                 f"neighbours must be 'replace-one' or 'add-remove', not {neighbours!r}"
             )
-        return np.concatenate(
+        squares = np.concatenate(
             [family.squared_sensitivities(neighbours) for family in self.families]
         )
+        if neighbours == "replace-one" and self._most > 1:
+            # Units of different numbers of rows replace each other.
+            squares = np.maximum(squares, self._row_squares("add-remove"))
+        return squares
 
     def sensitivity(
         self,
@@ -180,6 +226,13 @@ class RunningCounts:
         """For every query, how many of the rows meet it."""
         states = zip(self._families, self._states, strict=True)
         return np.concatenate([family.finish(state) for family, state in states])
+
+
+def times_rounded_up(squares: NDArray[np.float64], factor: int) -> NDArray[np.float64]:
+    """Products, rounded up where they are not exact: a sensitivity must not be understated."""
+    products = squares * factor
+    inexact = (products > 2**53) & (factor > 1)
+    return np.where(inexact, np.nextafter(products, math.inf), products)
 
 
 def rounded_up_root(square: float) -> float:

@@ -24,14 +24,14 @@ from tests.windows import removes_open_files
         "DELETE FROM datasets",
         "INSERT OR REPLACE INTO charges VALUES (1, 'd', 'r', '', 'm', '[]', 1)",
         "INSERT OR IGNORE INTO charges VALUES (1, 'd', 'r', '', 'm', '[]', 1)",
-        "REPLACE INTO datasets VALUES ('d', 1000000, 0.5, 'paper', 'replace-one', '')",
+        "REPLACE INTO datasets VALUES ('d', 1000000, 0.5, 'paper', 'replace-one', NULL, '')",
         "INSERT INTO charges VALUES (9, 'd', 'r', '', 'm', '[]', 9901)",
         "INSERT INTO charges VALUES (9, 'nobody', 'r', '', 'm', '[]', 1)",
         "INSERT INTO charges VALUES (9, 'd', 'r', '', 'm', '[]', 0)",
         "INSERT INTO charges VALUES (9, 'd', 'r', '', 'm', '[]', -5)",
         "INSERT INTO charges VALUES (9, 'd', 'r', '', 'm', '[]', 0.5)",
         "INSERT INTO charges VALUES (-1, 'd', 'r', '', 'm', '[]', 1)",
-        "INSERT INTO datasets VALUES ('e', -1, 0.5, 'paper', 'replace-one', '')",
+        "INSERT INTO datasets VALUES ('e', -1, 0.5, 'paper', 'replace-one', NULL, '')",
     ],
 )
 def test_no_tool_can_take_back_or_overspend(ledger: Ledger, path: Path, statement: str) -> None:

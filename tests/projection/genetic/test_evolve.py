@@ -158,8 +158,10 @@ def test_seeds(family: str, config: GeneticSearch) -> None:
 
 
 def test_a_warm_start_goes_on_from_there() -> None:
+    """By the loss that is minimised: denoised answers depend on the seed."""
     measurements = measured(FAMILIES["two-way"](), np.random.default_rng(1))
-    for config in (GeneticSearch(rows=100), GeneticSearch.paper(rows=100, weights="equal")):
+    fast = GeneticSearch(rows=100, denoise=False)
+    for config in (fast, GeneticSearch.paper(rows=100, weights="equal")):
         first = evolve(measurements, config)
         start = first.matrix.copy()
         again = evolve(measurements, config, seed=1, start=start)

@@ -55,7 +55,7 @@ class CsvFiles(FileTable):
 
     def __init__(self, data: Files) -> None:
         self.name, paths, schema = data
-        wanted = () if schema is None else schema.names
+        wanted = () if schema is None else schema.read_names
         self._files = [(_read_header(path, wanted), path) for path in paths]
         self._names = [name for name in self._files[0][0].names if name]
         for header, path in self._files:

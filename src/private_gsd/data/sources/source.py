@@ -50,7 +50,7 @@ class Source:
         self.schema = schema
         self._gave_rows = False
         present = table.arrow_schema.names
-        wanted = present if schema is None else schema.names
+        wanted = present if schema is None else schema.read_names
         missing = [name for name in wanted if name not in present]
         if missing:
             hints = (f"{name!r}{did_you_mean(name, present)}" for name in missing)

@@ -209,6 +209,12 @@ def _rules(found: Evaluation) -> Markup:
 def _method(found: Evaluation) -> Markup:
     tables = found.tables
     lines = ["Answers, nulls and broken rules are exact counts over all rows."]
+    if found.tables.units is not None and found.tables.taken is not None:
+        lines.append(
+            f"The real table has {tables.units:,} units of protection, of whose {tables.real:,} "
+            f"rows {tables.taken:,} are taken. All {tables.real:,} are compared here, each as much "
+            "as any other: what bounding and weighting change is part of the differences."
+        )
     for kind, sample, total in (
         ("real", tables.real_sample, tables.real),
         ("synthetic", tables.synthetic_sample, tables.synthetic),

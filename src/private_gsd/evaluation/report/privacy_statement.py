@@ -10,7 +10,7 @@ from typing import Any
 
 from private_gsd.evaluation.report.drawings import figure, power_curves
 from private_gsd.evaluation.report.page import joined, key, paragraph, side_by_side, wide_table
-from private_gsd.privacy.record import at_most, uncovered
+from private_gsd.privacy.record import at_most, uncovered, unit_in_words
 from private_gsd.privacy.tradeoff import largest_powers
 from private_gsd.system.markup import Markup, escape
 
@@ -49,8 +49,8 @@ def _guarantee(record: dict[str, Any]) -> Markup:
         )
     [power] = largest_powers(record["total"]["rho"], [0.01], record["conversion"])
     weak = (
-        " With this total a test that raises 1 % false alarms may recognise a row with a "
-        f"probability of up to {_percent(power)}: that is little protection."
+        f" With this total a test that raises 1 % false alarms may recognise a {_noun(record)} "
+        f"with a probability of up to {_percent(power)}: that is little protection."
     )
     others = " and ".join(uncovered(record))
     limit = f" It does not cover what {others}, which were used too, disclose."
@@ -62,32 +62,38 @@ def _guarantee(record: dict[str, Any]) -> Markup:
     )
 
 
+def _noun(record: dict[str, Any]) -> str:
+    """What is protected."""
+    return "row" if record["unit"] is None else "unit"
+
+
 def _tests(record: dict[str, Any]) -> Markup:
-    """How well somebody who knows all rows but one can test what that row is."""
+    """How well somebody who knows all units of protection but one can test what that one is."""
+    noun = _noun(record)
     rho, conversion = record["total"]["rho"], record["conversion"]
     if record["neighbours"] == "replace-one":
         question = "has two candidates for it, A and B, and tests which of them is in the data"
         alarm, right = "it says A where B is in the data", "says A where A is in the data"
     else:
         question = "tests whether it is in the data as well"
-        alarm, right = "it says so where the row is not in", "says so where the row is in"
+        alarm, right = f"it says so where the {noun} is not in", f"says so where the {noun} is in"
     [power] = largest_powers(rho, [0.01], conversion)
     text = (
-        f"Take one row, and somebody who knows all other rows of the data and {question}. The test "
-        f"raises a false alarm if {alarm}. "
+        f"Take one {noun}, and somebody who knows all other {noun}s of the data and {question}. "
+        f"The test raises a false alarm if {alarm}. "
         "Without any release, or other knowledge that tells the two cases apart, a test that "
         f"raises false alarms with a probability of 1 % {right} with a probability of 1 % as well. "
         "With all that is covered here, that probability is at most "
         f"{_percent(power)}. This holds for every test, however much is computed, if nothing else "
-        "tells the two cases apart. It also holds for somebody who does not know the other rows, "
-        "if what they believe of those rows is the same in both cases. Where rows depend on each "
-        "other, as in a household, somebody who knows fewer of them may learn more about one, "
-        "since the release then says something about all of them. That is no failure of the "
-        "guarantee: what the data say about many rows together is what a release is for, and may "
-        "say something about anybody, in the data or not."
+        "tells the two cases apart. It also holds for somebody who does not know the other "
+        f"{noun}s, if what they believe of those {noun}s is the same in both cases. Where {noun}s "
+        "depend on each other, as in a household, somebody who knows fewer of them may learn more "
+        "about one, since the release then says something about all of them. That is no failure "
+        f"of the guarantee: what the data say about many {noun}s together is what a release is "
+        "for, and may say something about anybody, in the data or not."
     )
     table = wide_table(
-        "How well any test can recognise one row",
+        f"How well any test can recognise one {noun}",
         ("false alarms", "rightly recognised, at most", "without any release"),
         [
             (
@@ -100,12 +106,13 @@ def _tests(record: dict[str, Any]) -> Markup:
     )
     alarms = [(step / POINTS) ** 2 for step in range(POINTS + 1)]
     lines = [
-        ("one row", "synthetic", largest_powers(rho, alarms, conversion)),
-        ("ten rows", "other", largest_powers(100 * rho, alarms, conversion)),
+        (f"one {noun}", "synthetic", largest_powers(rho, alarms, conversion)),
+        (f"ten {noun}s", "other", largest_powers(100 * rho, alarms, conversion)),
     ]
     label = "How well any test can recognise somebody, at most"
     drawing = figure(power_curves(alarms, lines, label), Markup(f"<strong>{label}</strong>"))
-    keys = key(("synthetic", "with one row"), ("other", "with ten rows"), ("mark", "without"))
+    with_one, with_ten = f"with one {noun}", f"with ten {noun}s"
+    keys = key(("synthetic", with_one), ("other", with_ten), ("mark", "without"))
     return joined([paragraph(text), table, keys, side_by_side([drawing])])
 
 
@@ -123,6 +130,7 @@ def _numbers(record: dict[str, Any]) -> Markup:
             "accounting: rho spent so far",
             f"{spent['rho']:.6g}, {spent['rho'] / total['rho']:.0%} of the total",
         ),
+        *([("unit of protection", unit_in_words(record["unit"]))] if record["unit"] else ()),
         ("neighbouring datasets", record["neighbours_in_words"]),
         ("conversion from rho to epsilon", record["conversion_in_words"]),
     ]
@@ -133,24 +141,31 @@ def _numbers(record: dict[str, Any]) -> Markup:
 
 
 def _several_rows(record: dict[str, Any]) -> Markup:
-    """The guarantee for somebody with several rows."""
-    first = {"rows": 1, **record["total"]}
+    """The guarantee for somebody with several rows, or for several units."""
+    name = f"{_noun(record)}s"
+    several = record[f"groups_of_{name}"]
     rows = []
-    for each in (first, *record["groups_of_rows"]):
+    for each in ({name: 1, **record["total"]}, *several):
         [power] = largest_powers(each["rho"], [0.01], record["conversion"])
         epsilon = each["epsilon"]
         text = "no meaningful bound" if epsilon is None else at_most(epsilon, 4)
-        rows.append((each["rows"], text, _percent(power)))
+        rows.append((each[name], text, _percent(power)))
     return joined(
         [
             paragraph(
                 "The unit of protection is one row. Somebody with several rows is protected less: "
                 "with k rows as if rho were k times k as large."
+                if name == "rows"
+                else f"The unit of protection is {unit_in_words(record['unit'])}. Several units "
+                "together, such as a family, are protected less: k of them as if rho were k times "
+                "k as large."
             ),
             wide_table(
-                "The guarantee for somebody with several rows",
+                "The guarantee for somebody with several rows"
+                if name == "rows"
+                else "The guarantee for several units together",
                 (
-                    "rows of one person",
+                    "rows of one person" if name == "rows" else "units",
                     f"epsilon, at delta = {at_most(record['delta'], 4)}",
                     "rightly recognised at 1 % false alarms, at most",
                 ),

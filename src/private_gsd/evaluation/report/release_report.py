@@ -32,6 +32,7 @@ from private_gsd.evaluation.report.pieces import (
 )
 from private_gsd.evaluation.report.privacy_statement import privacy_statement
 from private_gsd.projection.constraints import broken_by_rule
+from private_gsd.schema.neighbours import records_are_public
 from private_gsd.system.markup import Markup
 
 if TYPE_CHECKING:
@@ -96,15 +97,21 @@ def _fit(measurements: Measurements | None, matrix: Matrix) -> Markup:
         )
         for group in order[:MORE_GROUPS]
     ]
-    about = "about " if measurements.neighbours == "add-remove" else ""
+    unit = workload.schema.unit
+    about = "" if records_are_public(measurements.neighbours, unit) else "about "
+    records, bounding = "records", ""
+    if unit is not None:
+        records = "rows of units" if unit.rows_count else "units"
+        counts = "each of them counts" if unit.rows_count else "each unit counts"
+        bounding = f" At most {unit.at_most:,} rows of each unit were taken, and {counts} one."
     return joined(
         [
             paragraph(
                 f"{workload.size:,} counts in {workload.num_groups:,} query groups were measured "
-                f"in a table of {about}{measurements.n_records:,} records, each with noise of the "
-                "standard deviation given. The projection then looked for a synthetic table with "
-                "the same answers. Its answers differ from the noisy answers by "
-                f"{overall:.2f} standard deviations of the noise (root mean square). The true "
+                f"in a table of {about}{measurements.n_records:,} {records}, each with noise of "
+                f"the standard deviation given.{bounding} The projection then looked for a "
+                "synthetic table with the same answers. Its answers differ from the noisy answers "
+                f"by {overall:.2f} standard deviations of the noise (root mean square). The true "
                 "table would differ by about 1: a value near 1 is good, a much larger value means "
                 "that the table does not fit, a much smaller value that it fits the noise."
             ),

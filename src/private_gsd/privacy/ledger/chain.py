@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # The tables that are chained, with their columns.
 COLUMNS = {
-    "datasets": ("name", "units", "delta", "conversion", "neighbours", "at"),
+    "datasets": ("name", "units", "delta", "conversion", "neighbours", "unit", "at"),
     "charges": ("id", "dataset", "run", "at", "mechanism", "groups", "units"),
     "reservations": ("run", "dataset", "units", "at"),
     "cancellations": ("run", "at"),
@@ -42,7 +42,7 @@ class BrokenChainError(Exception):
     """The chain, or a table that is compared with it, is damaged."""
 
 
-def append(connection: sqlite3.Connection, table: str, *values: str | float) -> None:
+def append(connection: sqlite3.Connection, table: str, *values: str | float | None) -> None:
     """Add a row to a table and to the chain; the caller is in an immediate transaction."""
     marks = ", ".join("?" * len(values))
     connection.execute(

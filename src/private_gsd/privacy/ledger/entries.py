@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ACCOUNTS = """
-SELECT name, units, delta, conversion, neighbours,
+SELECT name, units, delta, conversion, neighbours, unit,
     (SELECT coalesce(sum(units), 0) FROM charges WHERE dataset = name),
     (SELECT coalesce(sum(max(0, reservations.units - (
             SELECT coalesce(sum(charges.units), 0)
@@ -71,7 +71,7 @@ def require_account(connection: sqlite3.Connection, path: Path, name: str) -> Ac
 def add_account(connection: sqlite3.Connection, account: Account) -> None:
     """Add the account of a new dataset; the caller is in an immediate transaction."""
     budget = account.budget
-    terms = (budget.units, budget.delta, budget.conversion, account.neighbours)
+    terms = (budget.units, budget.delta, budget.conversion, account.neighbours, account.unit)
     append(connection, "datasets", account.dataset, *terms, now())
 
 
@@ -161,8 +161,8 @@ def refusal(path: Path, account: Account, units: int) -> str:
 
 
 def _account(row: tuple[Any, ...]) -> Account:
-    name, units, delta, conversion, neighbours, spent, reserved = row
-    return Account(name, RhoBudget(units, delta, conversion), neighbours, spent, reserved)
+    name, units, delta, conversion, neighbours, unit, spent, reserved = row
+    return Account(name, RhoBudget(units, delta, conversion), neighbours, spent, reserved, unit)
 
 
 def _charge(row: tuple[Any, ...]) -> Charge:

@@ -137,19 +137,25 @@ class Ledger:
         """
         return self._file.transaction(kind)
 
-    def add_dataset(self, name: str, budget: RhoBudget, neighbours: str = "replace-one") -> Account:
+    def add_dataset(
+        self,
+        name: str,
+        budget: RhoBudget,
+        neighbours: str = "replace-one",
+        unit: str | None = None,
+    ) -> Account:
         """Add a dataset with its total budget.
 
         The terms of a dataset never change. Adding a dataset again with the same terms is allowed.
         """
-        new = Account(name, budget, neighbours)
+        new = Account(name, budget, neighbours, unit=unit)
         with self.transaction("IMMEDIATE") as connection:
             known = find_account(connection, name)
             if known is None:
                 add_account(connection, new)
         if known is None:
             return new
-        if (known.budget, known.neighbours) != (budget, neighbours):
+        if (known.budget, known.relation) != (budget, new.relation):
             raise LedgerError(
                 f"{self.path}: dataset {name!r} is there already, with {known.terms}; its terms "
                 f"cannot become {new.terms}, since what was released under them stays released"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from private_gsd.privacy.budget import GAUSSIANS, INSECURE
 
 APPLICATION_ID = 0x4753444C  # "GSDL"
-VERSION = 6
+VERSION = 7
 
 _GROWS = "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
 
@@ -32,6 +32,7 @@ CREATE TABLE datasets (
     delta REAL NOT NULL CHECK (delta > 0 AND delta < 1),
     conversion TEXT NOT NULL CHECK (conversion IN ('zcdp', 'paper', 'gdp')),
     neighbours TEXT NOT NULL CHECK (neighbours IN ('replace-one', 'add-remove')),
+    unit TEXT CHECK (length(unit) > 0),
     at TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE charges (

@@ -63,8 +63,8 @@ if TYPE_CHECKING:
 
 # Prior strength, in rows, against the estimates of lower orders.
 LOWER_ORDER_STRENGTH = 20.0
-# The same, of triples against the estimates of their pairs: this / (noise scale of pairs as a
-# fraction of records).
+# The same, of triples against the estimates of their pairs, is at most this / (noise scale of pairs
+# as a fraction of the records).
 PAIRS_STRENGTH = 0.5
 # Number of Chow–Liu forests that are learned, one after the other.
 CHOW_LIU_ROUNDS = 2
@@ -174,8 +174,8 @@ class Denoising:
         answers = self._with_latent_classes(pairs, pair_tables, shares, sampler.means)
         if order > 2:
             estimated = summed_to(pairs, pair_tables, 2, answers)
-            lower = weakened(estimated, PAIRS_STRENGTH / median_noise(estimated))
-            answers = self._upper_orders(lower, sampler)
+            strength = min(LOWER_ORDER_STRENGTH, PAIRS_STRENGTH / median_noise(estimated))
+            answers = self._upper_orders(weakened(estimated, strength), sampler)
         return self._with_answers(answers[: measured.workload.size])
 
     def _upper_orders(self, lower: Measurements, sampler: GibbsSampler) -> Shares:
