@@ -202,12 +202,19 @@ class Denoising:
             if not wide:
                 return sampler.means
         answers = sampler.answers(measured.workload)
+        pairs = {table.features: table for table in complete_tables(lower.workload)}
+        for table in tables:
+            if table.features in pairs:
+                table.of(answers)[...] = pairs[table.features].of(lower.shares)
         estimates = with_interactions(measured, wide, split(wide, answers))
         for table, estimate in zip(wide, estimates, strict=True):
             table.of(answers)[...] = estimate
         targets = replace(measured, counts=answers * measured.n_records)
         sampler = self._sample(weakened(targets, LOWER_ORDER_STRENGTH) + lower, LAST_SAMPLES)
-        return sampler.means
+        # Lower orders stay as they were estimated.
+        for table in wide:
+            table.of(answers)[...] = table.of(sampler.means)
+        return answers
 
     def values(self, rows: int, rng: np.random.Generator) -> NDArray[np.float64] | None:
         """A table of ``rows`` rows from the sampled tables; None if none has fitted pairs yet.
