@@ -41,6 +41,7 @@ def test_the_wheel_is_what_is_imported(folder: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_demo_runs_from_the_wheel(folder: Path) -> None:
     out = run(scripts(folder) / "private-gsd", "demo", "--records", "100", cwd=folder)
     assert "5,000 synthetic rows" in out

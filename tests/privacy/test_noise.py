@@ -81,6 +81,7 @@ def test_selection_follows_the_exponential_mechanism() -> None:
     assert chi_square_p(observed, DRAWS * other / other.sum()) < SIGNIFICANCE
 
 
+@pytest.mark.slow
 def test_top_k_is_k_selections_without_replacement() -> None:
     scores, scale = np.array([0, 3, 5, 1]), 2.0
     pairs = [tuple(NOISE.top_k(scores, 2, scale)) for _ in range(DRAWS)]
@@ -153,6 +154,7 @@ def audit_gaussian(scale: float, delta: float) -> float:
     return best
 
 
+@pytest.mark.slow
 def test_the_audit_of_one_shot_measurement() -> None:
     rho, delta = 0.5, 0.01
     scale = gaussian_scale(200, RhoBudget.from_rho(rho, delta).units, "gdp")
@@ -173,6 +175,7 @@ def audit_selection(scale: float) -> float:
     return epsilon_lower_bound(hits, false, SELECTIONS, 0.0)
 
 
+@pytest.mark.slow
 def test_the_audit_of_selection() -> None:
     """The exponential mechanism of ρ-zCDP claims √(8ρ) without any δ."""
     rho = 2.0

@@ -146,7 +146,7 @@ def choose_joint(target: Workload, task: Task) -> JointLast | None:
     >>> budget = RhoBudget.from_epsilon(1, delta=1e-9)
     >>> tasks = [Task(target, target, budget, n_records=n) for n in (50, 10_000)]
     >>> [found and found.cells for found in (choose_joint(target, task) for task in tasks)]
-    [None, 242]
+    [None, 257]
 
     Args:
         target: The target workload.

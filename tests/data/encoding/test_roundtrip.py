@@ -152,7 +152,14 @@ def write_csv_polars(table: pa.Table, path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "write", [write_csv_arrow, write_csv_duckdb, write_csv_pandas, write_csv_polars]
+    "write",
+    [
+        write_csv_arrow,
+        *(
+            pytest.param(each, marks=pytest.mark.slow)
+            for each in (write_csv_duckdb, write_csv_pandas, write_csv_polars)
+        ),
+    ],
 )
 @given(tables(), st.sampled_from(["csv", "csv.gz"]))
 def test_csv(
