@@ -49,6 +49,7 @@ def test_identical_tables_score_perfect(copy: Evaluation) -> None:
         assert task.f1("synthetic") >= task.f1("nothing")
 
 
+@pytest.mark.slow
 def test_shuffled_columns_lose_their_associations() -> None:
     found = evaluated(shuffled(TRAIN))
     assert all(column.distance == 0 for column in found.columns)

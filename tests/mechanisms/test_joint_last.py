@@ -270,6 +270,7 @@ def test_numbers_are_cut_at_their_medians() -> None:
         assert 46 <= halves <= 54
 
 
+@pytest.mark.slow
 def test_rules_and_derived_statistics_go_with_it() -> None:
     schema, table = parity(4000, 2, 1)
     ruled = replace(schema, constraints=("NOT (n0 < 20 AND b0 = 1)",))

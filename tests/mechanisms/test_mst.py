@@ -61,6 +61,7 @@ def test_the_thirds_of_mst(tmp_path: Path) -> None:
         np.testing.assert_allclose(part, part[0], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_mst_with_pairs_that_a_model_cannot_take(tmp_path: Path) -> None:
     """The tree is smaller, and what was not spent on selecting measures its pairs."""
     schema, table = chain(500)

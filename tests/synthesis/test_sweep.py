@@ -98,6 +98,7 @@ def test_budgets_are_stated_as_fits_state_them(sweep: Sweep, tmp_path: Path) -> 
         assert len(ledger.charges("gdp")) == 1
 
 
+@pytest.mark.slow
 def test_the_same_wherever_it_runs(sweep: Sweep) -> None:
     """In this process, in others, and on threads."""
     asked: dict[str, Any] = {"seeds": [0, 1], "settings": SETTINGS, "insecure": True}
@@ -402,6 +403,7 @@ def test_what_a_sweep_needs(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> No
         sweep.run([1.0], insecure=True)
 
 
+@pytest.mark.slow
 def test_runs_that_find_their_queries_share_one_reader() -> None:
     """A DuckDB relation can be read by one thread at a time."""
     schema = datasets.census_schema().select(["sex", "age"])

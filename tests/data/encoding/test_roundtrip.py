@@ -122,6 +122,7 @@ def test_pyarrow_dataset(example: tuple[Schema, pa.Table]) -> None:
     assert returned(pyarrow.dataset.dataset(table), schema).equals(table)
 
 
+@pytest.mark.slow
 @given(tables())
 def test_duckdb(example: tuple[Schema, pa.Table]) -> None:
     schema, table = example

@@ -12,6 +12,7 @@ TRAINING, TEST, SHUFFLED = (
 )
 
 
+@pytest.mark.slow
 def test_models_of_equal_rows_have_equal_scores() -> None:
     calls: list[tuple[str, float, float | None]] = []
     tasks = learn(

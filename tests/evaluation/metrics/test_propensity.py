@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from private_gsd import Categorical, Schema
 from private_gsd.evaluation.metrics.propensity import propensity
@@ -41,6 +42,7 @@ def test_a_constant_table_is_told_apart() -> None:
     assert found.pmse > 0.2
 
 
+@pytest.mark.slow
 def test_tables_of_one_population_have_a_mean_ratio_of_about_one() -> None:
     """Ten columns of five values each, drawn twice."""
     schema = Schema([Categorical(f"c{n}", values=list("abcde")) for n in range(10)])

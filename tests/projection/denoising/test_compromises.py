@@ -86,6 +86,7 @@ def test_small_cells_stay_as_they_are() -> None:
     assert (translated(noisy, estimates, even, even, 0.01) == estimates).all()
 
 
+@pytest.mark.slow
 def test_a_strong_cell_among_weak_ones_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of eight columns have a value of a tenth of the rows together; the rest is independent.
 

@@ -196,6 +196,7 @@ def test_a_column_of_one_value_has_nothing_to_say() -> None:
     assert made.shares.sum() == pytest.approx(1, abs=0.01)
 
 
+@pytest.mark.slow
 def test_errors_fall_with_latent_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Means of three draws, by a twentieth at least."""
     schema, table = tied(5000, 10, 0)
