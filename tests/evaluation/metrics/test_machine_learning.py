@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from private_gsd.evaluation.metrics.classifiers import MODELS
 from private_gsd.evaluation.metrics.machine_learning import TARGETS, default_targets, learn
 from private_gsd.evaluation.table_sample import sample_table
