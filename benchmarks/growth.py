@@ -162,6 +162,8 @@ def draw(found: list[dict[str, Any]], path: str) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
+    mpl.rcParams |= {"svg.hashsalt": "growth", "svg.fonttype": "none"}
+
     series = list(dict.fromkeys(each["series"] for each in found))
     figure, rows = plt.subplots(
         2, len(series), figsize=(2.6 * len(series), 4.6), sharey="row", squeeze=False
