@@ -77,7 +77,8 @@ class Scene:
             workload="categorical:3" if self.mechanism == "layered" else "categorical:2",
             mechanism=mechanism_with(self.mechanism, epochs=epochs),
             rows=40,
-            projector=GeneticSearch(denoise=False),  # only what is saved matters: this is quicker
+            # Only what is saved matters: without denoising it is quicker, where that may be.
+            projector=GeneticSearch(denoise=self.mechanism == "joint-last"),
             threads=1,
         ).fit(
             TABLE,

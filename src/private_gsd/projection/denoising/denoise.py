@@ -251,9 +251,12 @@ class Denoising:
         targets = replace(targets, scales=np.maximum(targets.scales, least))
         before = [] if self._sampler is None else [state.values for state in self._sampler.states]
         start = [np.resize(values, (rows, values.shape[1])) for values in before]
+        earlier = self._sampler
         self._sampler = GibbsSampler(
             targets, rows, self._seed, learned, self._chow_liu_forest, start
         )
+        if earlier is not None:
+            self._sampler.refine_forest(earlier)
         with self._watch.compiling():
             self._sampler.prepare()
         self._sampler.run(samples, self._watch, self._threads)

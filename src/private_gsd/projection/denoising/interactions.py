@@ -15,6 +15,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from private_gsd.projection.denoising.lower_orders import cell_variance
 from private_gsd.projection.denoising.variance_components import COMPONENTS, posteriors
@@ -123,8 +124,10 @@ def contrasts(feature: Feature) -> tuple[Shares, Levels]:
 
 def transformed(cells: Shares, bases: Sequence[Shares]) -> Shares:
     """The coefficients of a table in a basis of each axis."""
-    for axis, basis in enumerate(bases):
-        cells = np.moveaxis(np.tensordot(basis, cells, axes=(1, axis)), 0, axis)
+    # The last digits of a product depend on the number of threads, and so would the table.
+    with threadpool_limits(1, "blas"):
+        for axis, basis in enumerate(bases):
+            cells = np.moveaxis(np.tensordot(basis, cells, axes=(1, axis)), 0, axis)
     return cells
 
 
