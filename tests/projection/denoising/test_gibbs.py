@@ -39,10 +39,10 @@ def test_a_forest_is_learned_again_for_other_atoms() -> None:
 
     def lifts(measured: Measurements) -> tuple[int, np.ndarray]:
         sampler = GibbsSampler(measured, 300, 0, everything, forest, [first.states[0].values] * 2)
-        sampler.refine_forest(first)
+        sampler.refine_chow_liu(first)
         sampler.run(2, watch(), 1)
         sizes = [len(shares) for shares in sampler.column_shares()]
-        assert len(sampler.forest.log_lifts) == 2 * sizes[0] * sizes[1]
+        assert len(sampler.chow_liu.log_lifts) == 2 * sizes[0] * sizes[1]
         return sizes[0], sampler.means
 
     assert [lifts(each)[0] for each in (coarse, fine)] == [4, 16]

@@ -256,7 +256,7 @@ class Denoising:
             targets, rows, self._seed, learned, self._chow_liu_forest, start
         )
         if earlier is not None:
-            self._sampler.refine_forest(earlier)
+            self._sampler.refine_chow_liu(earlier)
         with self._watch.compiling():
             self._sampler.prepare()
         self._sampler.run(samples, self._watch, self._threads)

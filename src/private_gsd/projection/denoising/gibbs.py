@@ -69,7 +69,7 @@ class GibbsSampler:
         states: The current table of each chain.
         samples: The tables after burn-in, those of all chains one sweep after the other.
         means: The mean answers, as shares.
-        forest: The Chow–Liu forest, for the sampler's own atoms.
+        chow_liu: The Chow–Liu forest, for the sampler's own atoms.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class GibbsSampler:
         self._learned = learned
         self._temperature = 2 * rows * float((measured.scales.min() / measured.n_records) ** 2)
         self._columns = self._objective.problem.columns
-        self.forest = (
+        self.chow_liu = (
             empty_chow_liu_forest(len(learned)) if chow_liu_forest is None else chow_liu_forest
         )
         self.samples: list[State] = []
@@ -110,7 +110,7 @@ class GibbsSampler:
             0,
             0,
             1.0,
-            self.forest,
+            self.chow_liu,
             objective.workspace(),
         )
 
@@ -138,7 +138,7 @@ class GibbsSampler:
             columns = self._columns._replace(base_scores=self._base_scores(state, uniform))
             problem = objective.problem._replace(columns=columns)
             at = seed, generation, self._temperature
-            found = gibbs_sweep(problem, state, order, *at, self.forest, objective.workspace())
+            found = gibbs_sweep(problem, state, order, *at, self.chow_liu, objective.workspace())
             return int(found[0]), int(found[1])
 
         with ThreadPoolExecutor(min(threads, CHAINS)) as pool:
@@ -217,7 +217,7 @@ class GibbsSampler:
         sizes = np.diff(self._columns.starts)
         return chow_liu_forest(atoms, sizes, pairs)
 
-    def refine_forest(self, before: GibbsSampler) -> None:
+    def refine_chow_liu(self, before: GibbsSampler) -> None:
         """Learn the forest again for the atoms of this sampler, where an earlier one had others.
 
         Args:
@@ -226,13 +226,13 @@ class GibbsSampler:
         mine, theirs = self._columns, before._columns
         if np.array_equal(mine.cuts, theirs.cuts) and np.array_equal(mine.starts, theirs.starts):
             return
-        forest = self.forest
-        columns = np.repeat(np.arange(len(forest.starts) - 1), np.diff(forest.starts))
-        edges = zip(columns.tolist(), forest.neighbours.tolist(), strict=True)
+        known = self.chow_liu
+        columns = np.repeat(np.arange(len(known.starts) - 1), np.diff(known.starts))
+        edges = zip(columns.tolist(), known.neighbours.tolist(), strict=True)
         pairs = {(first, second) for first, second in edges if first < second}
         values = np.concatenate([state.values for state in before.samples])
         atoms = self._objective.state(values).atoms
-        self.forest = chow_liu_forest(atoms, np.diff(mine.starts), pairs)
+        self.chow_liu = chow_liu_forest(atoms, np.diff(mine.starts), pairs)
 
     def _base_scores(self, state: State, uniform: Shares) -> Shares:
         """The log-probabilities of the atoms in the table itself, times the temperature."""
