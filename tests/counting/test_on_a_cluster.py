@@ -162,11 +162,15 @@ def test_a_worker_is_killed(
     cluster.add_workers("three")
 
 
-def test_a_fit_with_defaults_loses_all_workers(
+def test_a_fit_of_numbers_first_loses_all_workers(
     cluster: Cluster, driver: Driver, folder: Path, tmp_path: Path
 ) -> None:
     """Between two passes; it has paid for what it drew, and resumes when there are workers."""
-    settings: dict[str, Any] = {"schema": numbers.SCHEMA, "epsilon": numbers.EPSILON}
+    settings: dict[str, Any] = {
+        "schema": numbers.SCHEMA,
+        "epsilon": numbers.EPSILON,
+        "mechanism": "numbers-first",
+    }
     path, release = f"{folder}/numbers.parquet", tmp_path / "begun"
     ledger = tmp_path / "begun.ledger.db"
     driver.ask("fit", path=path, release=str(release), pause=str(tmp_path), **settings)
