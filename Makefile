@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-# Bytecode is kept, also where the environment says otherwise: to compile it again takes each worker
-# of the tests twelve seconds, and each program that they start one.
+# Bytecode is kept, also where the environment says otherwise: else each worker of the tests, and each
+# program that they start, compiles what it imports again.
 unexport PYTHONDONTWRITEBYTECODE
 
 # What is marked slow has a target of its own (tests/conftest.py).

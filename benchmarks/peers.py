@@ -130,10 +130,10 @@ def perform(run: Run, limit: int, environments: Path) -> dict[str, Any]:
 
 
 def reason(output: bytes) -> str:
-    """The line of a program's errors that names the last error."""
+    """What a program's output says from the line on that names the last error."""
     lines = output.decode(errors="replace").strip().splitlines() or ["no reason given"]
-    named = [line for line in lines if re.match(r"[\w.]+(Error|Exception)\b", line)]
-    return [*lines[-1:], *named][-1][:200]
+    named = [at for at, line in enumerate(lines) if re.match(r"[\w.]+(Error|Exception)\b", line)]
+    return " ".join(" ".join(lines[(named or [-1])[-1] :]).split())[:200]
 
 
 def report(found: list[dict[str, Any]]) -> str:

@@ -37,7 +37,10 @@ def test_what_fails_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         (b"", "no reason given"),
         (b"killed", "killed"),
         (b"  File a\nValueError: one\n", "ValueError: one"),
-        (b'a.OpenDPException: \n  Failed("two\n  lines\n")', "a.OpenDPException: "),
+        (
+            b'a.OpenDPException: \n  Failed("two\n  lines\n")',
+            'a.OpenDPException: Failed("two lines ")',
+        ),
     ],
 )
 def test_the_last_error_is_the_reason(output: bytes, expected: str) -> None:
